@@ -21,13 +21,13 @@ export const tokens: CheckGroup = {
 
 /** With a development secret the server listens on loopback only, regardless of `host`. */
 function developmentFinding({ host }: Config): Finding {
-  const told =
+  const detail =
     /^(127(\.\d+){3}|::1|localhost)$/.test(host) || host === ''
       ? 'a development secret in the data folder'
       : `a development secret in the data folder, so the server listens on 127.0.0.1 instead of ${host}`
   return warn(
     'tokens',
-    told,
+    detail,
     'For other users, set JWT_JWKS_URL, JWT_ISSUER and JWT_AUDIENCE of your identity provider, or JWT_SECRET.',
   )
 }
@@ -44,11 +44,11 @@ async function keySetFinding(
     const { keys } = parseKeySet(await fetchKeySetText({ url, fetch }, signal))
     const usable = await Promise.all(keys.map((key) => isUsable(key, algorithms)))
     const count = usable.filter(Boolean).length
-    const told = `${place} has ${keys.length} keys, ${count} usable with ${algorithms.join(', ')}`
-    if (count > 0) return ok(check, told)
+    const detail = `${place} has ${keys.length} keys, ${count} usable with ${algorithms.join(', ')}`
+    if (count > 0) return ok(check, detail)
     return fail(
       check,
-      told,
+      detail,
       'Set jwt.algorithms to the signature algorithm of the identity provider.',
     )
   } catch (error) {

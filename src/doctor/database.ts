@@ -26,8 +26,8 @@ async function embedded(inputs: CheckInputs): Promise<readonly Finding[]> {
   const holder = findLockHolder(folder)
   if (holder !== null) {
     const who = holder.pid === null ? 'Another process' : `Process ${holder.pid}`
-    const told = `${who} uses the embedded database, as a running server does, so it is not opened`
-    return [ok(`${name} lock`, told)]
+    const detail = `${who} uses the embedded database, as a running server does, so it is not opened`
+    return [ok(`${name} lock`, detail)]
   }
   const free = ok(`${name} lock`, 'no server uses the embedded database')
   if (!hasCluster(folder)) return [free, notCreatedYet]
@@ -85,10 +85,10 @@ function migrationsFinding({ migrations }: DatabaseFacts): Finding {
     )
   }
   if (pending === 0) return ok(check, `${applied} migrations, up to date`)
-  const told = `${pending} migrations pending; applied at the next start`
+  const detail = `${pending} migrations pending; applied at the next start`
   // A database without migrations was never used.
-  if (applied === 0) return ok(check, told)
-  return warn(check, told, 'Back up the database, then start this version.')
+  if (applied === 0) return ok(check, detail)
+  return warn(check, detail, 'Back up the database, then start this version.')
 }
 
 function vectorsFinding({ vectorVersion, vectorAvailable }: DatabaseFacts): Finding {
@@ -101,18 +101,18 @@ function vectorsFinding({ vectorVersion, vectorAvailable }: DatabaseFacts): Find
       `Install pgvector ${advisedVectors} or later on the PostgreSQL server.`,
     )
   }
-  const told =
+  const detail =
     vectorVersion === null
       ? `version ${version} is available; installed at the first start`
       : `version ${version}`
   const advice = `Install pgvector ${advisedVectors} on the server and run "alter extension vector update".`
   if (Bun.semver.order(threeParts(version), minVectors) < 0) {
-    return fail(check, `${told}; 0.8 or later is required`, advice)
+    return fail(check, `${detail}; 0.8 or later is required`, advice)
   }
   if (Bun.semver.order(threeParts(version), advisedVectors) < 0) {
-    return warn(check, `${told}; ${advisedVectors} and later fix known bugs`, advice)
+    return warn(check, `${detail}; ${advisedVectors} and later fix known bugs`, advice)
   }
-  return ok(check, told)
+  return ok(check, detail)
 }
 
 /** Extensions have versions of two or three parts. */
@@ -127,11 +127,11 @@ function connectionsFinding({ connections }: DatabaseFacts, { config }: CheckInp
   const check = 'connections'
   const { usable, used } = connections
   const needed = config.workers * (config.databaseConnectionsMax + ownConnections)
-  const told = `the workers need ${needed}; the server allows ${usable}, ${used} in use`
+  const detail = `the workers need ${needed}; the server allows ${usable}, ${used} in use`
   const advice =
     'Raise max_connections of the server, or lower database_connections_max or workers.'
-  if (needed > usable) return fail(check, told, advice)
+  if (needed > usable) return fail(check, detail, advice)
   return needed > usable / 2
-    ? warn(check, told, `${advice} A second replica would not fit.`)
-    : ok(check, told)
+    ? warn(check, detail, `${advice} A second replica would not fit.`)
+    : ok(check, detail)
 }

@@ -3,7 +3,7 @@ export type Finding = {
   readonly verdict: Verdict
   /** The checked object: `database`, `upstream "local"`. */
   readonly check: string
-  readonly told: string
+  readonly detail: string
   /** The remedy; null if none is needed. */
   readonly advice: string | null
 }
@@ -11,18 +11,18 @@ export type Finding = {
 /** `skip`: not checked or not in use. */
 export type Verdict = 'ok' | 'warn' | 'fail' | 'skip'
 
-export function ok(check: string, told: string): Finding {
-  return { verdict: 'ok', check, told, advice: null }
+export function ok(check: string, detail: string): Finding {
+  return { verdict: 'ok', check, detail, advice: null }
 }
 
-export function warn(check: string, told: string, advice: string): Finding {
-  return { verdict: 'warn', check, told, advice }
+export function warn(check: string, detail: string, advice: string): Finding {
+  return { verdict: 'warn', check, detail, advice }
 }
 
-export function fail(check: string, told: string, advice: string): Finding {
-  return { verdict: 'fail', check, told, advice }
+export function fail(check: string, detail: string, advice: string): Finding {
+  return { verdict: 'fail', check, detail, advice }
 }
 
-export function skip(check: string, told: string): Finding {
-  return { verdict: 'skip', check, told, advice: null }
+export function skip(check: string, detail: string): Finding {
+  return { verdict: 'skip', check, detail, advice: null }
 }

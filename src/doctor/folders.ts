@@ -47,10 +47,10 @@ async function folderFinding(
   }
   const { bavail, bsize } = statfsSync(written)
   const free = bavail * bsize
-  const told = `${folder}${exists ? '' : ', created when needed'}; ${sizeOf(free)} free`
+  const detail = `${folder}${exists ? '' : ', created when needed'}; ${sizeOf(free)} free`
   const advice = `Free disk space, or set ${key} to a larger disk.`
-  if (free < freeBytesMin) return fail(check, told, advice)
-  return free < advisedBytes ? warn(check, told, advice) : ok(check, told)
+  if (free < freeBytesMin) return fail(check, detail, advice)
+  return free < advisedBytes ? warn(check, detail, advice) : ok(check, detail)
 }
 
 function nearest(folder: string): string {

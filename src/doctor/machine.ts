@@ -22,9 +22,9 @@ export function bunFinding(version: string = Bun.version): Finding {
 
 function processorsFinding(workers: number): Finding {
   const processors = availableParallelism()
-  const told = `workers: ${workers}, processors: ${processors}`
-  if (workers <= processors) return ok('workers', told)
-  return warn('workers', told, `Set workers (SLUICE_WORKERS) to ${processors} at most.`)
+  const detail = `workers: ${workers}, processors: ${processors}`
+  if (workers <= processors) return ok('workers', detail)
+  return warn('workers', detail, `Set workers (SLUICE_WORKERS) to ${processors} at most.`)
 }
 
 async function descriptorsFinding(config: CheckInputs['config']): Promise<Finding> {
@@ -35,12 +35,12 @@ async function descriptorsFinding(config: CheckInputs['config']): Promise<Findin
   const [soft, hard] = [limits.soft, limits.hard].map((limit) =>
     Number.isFinite(limit) ? limit : 'unlimited',
   )
-  const told = `soft ${soft}, hard ${hard}; a full worker needs ${needed}`
+  const detail = `soft ${soft}, hard ${hard}; a full worker needs ${needed}`
   // Bun raises the soft limit to the hard limit at the start.
-  if (limits.hard >= needed) return ok(check, told)
+  if (limits.hard >= needed) return ok(check, detail)
   return warn(
     check,
-    told,
+    detail,
     `Raise the hard limit to ${needed} ("ulimit -n", or LimitNOFILE of the service), or lower limits.streams_max and speech.sessions_max; beyond the limit connections are refused.`,
   )
 }

@@ -18,31 +18,34 @@ const checkColumnsMax = 28
 /** Removes the secrets of the configuration, which servers may quote. */
 export function reportOf(findings: readonly Finding[], secrets: readonly string[]): Report {
   const clean = (text: string) => withoutSecrets(text, secrets)
-  const told = findings.map(({ verdict, check, told, advice }) => ({
+  const cleaned = findings.map(({ verdict, check, detail, advice }) => ({
     verdict,
     check: clean(check),
-    told: clean(told),
+    detail: clean(detail),
     advice: advice === null ? null : clean(advice),
   }))
-  const count = (verdict: Verdict) => told.filter((finding) => finding.verdict === verdict).length
+  const count = (verdict: Verdict) =>
+    cleaned.filter((finding) => finding.verdict === verdict).length
   const counts = { ok: count('ok'), warn: count('warn'), fail: count('fail'), skip: count('skip') }
-  return { ok: counts.fail === 0, counts, findings: told }
+  return { ok: counts.fail === 0, counts, findings: cleaned }
 }
 
 /** One line per finding, the remedy below it, and the counts at the end. */
 export function renderReport({ findings, counts }: Report): string {
   const width = Math.min(checkColumnsMax, Math.max(...findings.map(({ check }) => check.length)))
   const indent = ' '.repeat(verdictColumns + width + 2)
-  const lines = findings.flatMap(({ verdict, check, told, advice }) => [
-    `${verdict.padEnd(verdictColumns)}${check.padEnd(width)}  ${told}`,
+  const lines = findings.flatMap(({ verdict, check, detail, advice }) => [
+    `${verdict.padEnd(verdictColumns)}${check.padEnd(width)}  ${detail}`,
     ...(advice === null ? [] : [`${indent}-> ${advice}`]),
   ])
   const sums = `${counts.ok} ok, ${counts.warn} warn, ${counts.fail} fail, ${counts.skip} skip`
   return `${[...lines, '', sums].join('\n')}\n`
 }
 
-export function renderJson(report: Report): string {
-  return `${JSON.stringify(report, null, 2)}\n`
+/** In JSON the detail of a finding is called `told`. */
+export function renderJson({ findings, ...report }: Report): string {
+  const rendered = findings.map(({ detail: told, ...finding }) => ({ ...finding, told }))
+  return `${JSON.stringify({ ...report, findings: rendered }, null, 2)}\n`
 }
 
 /** The longest first, because one may contain another. */

@@ -111,17 +111,17 @@ function answered(
   const check = `upstream "${name}"`
   if (!isRemote(kind)) return ok(check, 'built in')
   const by = key === undefined ? 'without a credential' : 'with its credential'
-  const told = `${placeOf(baseUrl)} lists ${models.length} models, ${by}`
+  const detail = `${placeOf(baseUrl)} lists ${models.length} models, ${by}`
   const missing = (named ?? []).filter((model) => !models.includes(model))
   if (missing.length > 0) {
     return warn(
       check,
-      `${told}; missing: ${missing.join(', ')}`,
+      `${detail}; missing: ${missing.join(', ')}`,
       'Correct the models of this [[upstream]], or load them there.',
     )
   }
-  if (models.length > 0) return ok(check, told)
-  return warn(check, told, 'Load a model there, or name its models in this [[upstream]].')
+  if (models.length > 0) return ok(check, detail)
+  return warn(check, detail, 'Load a model there, or name its models in this [[upstream]].')
 }
 
 /** The local model runtime is installed separately. */
@@ -144,9 +144,9 @@ function failed(
     return fail(check, `${place} ${what} (${status})`, 'Set its key or key_env.')
   }
   if (status !== null && status < 500) {
-    const told = `${place} responds without a model list (${status})`
-    if (isNamed) return ok(check, `${told}; its models are named in the configuration`)
-    return fail(check, told, 'Correct its url, which usually ends in /v1, or name its models.')
+    const detail = `${place} responds without a model list (${status})`
+    if (isNamed) return ok(check, `${detail}; its models are named in the configuration`)
+    return fail(check, detail, 'Correct its url, which usually ends in /v1, or name its models.')
   }
   if (status !== null) return fail(check, `${place}: ${reason}`, 'See its log.')
   return fail(
@@ -233,7 +233,7 @@ function modeFinding(
 ): Finding {
   const found = models.find((model) => model.name === name || model.aliases.includes(name))
   if (found?.mode === mode) return ok(check, `"${name}"`)
-  const told =
+  const detail =
     found === undefined ? `there is no [[model]] "${name}"` : `"${name}" has the mode ${found.mode}`
-  return fail(check, told, `Add a [[model]] of this name with mode = "${mode}".`)
+  return fail(check, detail, `Add a [[model]] of this name with mode = "${mode}".`)
 }

@@ -24,7 +24,7 @@ test('the keys of an identity provider are counted by their use', async () => {
   ])
   const both = await runDoctor({ environment: withKeys(provider.jwksUrl) })
   expect(both.finding(check)).toMatchObject({ verdict: 'ok' })
-  expect(both.finding(check).told).toContain('2 keys, 2 usable with RS256')
+  expect(both.finding(check).detail).toContain('2 keys, 2 usable with RS256')
   const none = await runDoctor({
     environment: withKeys(provider.jwksUrl),
     toml: '[jwt]\nalgorithms = ["EdDSA"]\n',
@@ -38,7 +38,7 @@ test('an unreachable identity provider, or one without keys, fails', async () =>
   const provider = startIdentityProvider([createSigningKey('one')])
   provider.answerWith(() => Response.json({ keys: [] }))
   const empty = await runDoctor({ environment: withKeys(`${provider.jwksUrl}?token=hush-hush`) })
-  expect(empty.finding(check).told).toContain('the key set has no keys')
+  expect(empty.finding(check).detail).toContain('the key set has no keys')
   expect(empty.stdout).not.toContain('hush-hush')
   provider.answerWith(() => new Response('<html>'))
   expect((await runDoctor({ environment: withKeys(provider.jwksUrl) })).exitCode).toBe(1)
@@ -50,7 +50,7 @@ test('an unreachable identity provider, or one without keys, fails', async () =>
 
 test('a host that the development secret does not allow is reported', async () => {
   const { finding } = await runDoctor({ environment: { JWT_SECRET: '', HOST: '0.0.0.0' } })
-  expect(finding('tokens').told).toContain('listens on 127.0.0.1 instead of 0.0.0.0')
+  expect(finding('tokens').detail).toContain('listens on 127.0.0.1 instead of 0.0.0.0')
 })
 
 const bucket = {
@@ -64,7 +64,7 @@ test('an unreachable storage fails, and its keys are not printed', async () => {
   const dataFolder = temporaryFolder()
   const { exitCode, finding, stdout } = await runDoctor({ dataFolder, environment: bucket })
   expect([exitCode, finding('storage').verdict]).toEqual([1, 'fail'])
-  expect(finding('storage').told).toContain('the bucket "documents" at http://127.0.0.1:1')
+  expect(finding('storage').detail).toContain('the bucket "documents" at http://127.0.0.1:1')
   expect(stdout).not.toContain('ann-')
 })
 

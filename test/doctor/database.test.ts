@@ -62,7 +62,7 @@ test('an up-to-date database passes', async () => {
   const { exitCode, finding } = await doctorAfter(nothing)
   expect(exitCode).toBe(0)
   expect(finding('database').verdict).toBe('ok')
-  expect(finding('schema').told).toMatch(/^\d+ migrations, up to date$/)
+  expect(finding('schema').detail).toMatch(/^\d+ migrations, up to date$/)
   expect(finding('pgvector').verdict).not.toBe('fail')
 })
 
@@ -73,7 +73,7 @@ test('a database of a newer version fails', async () => {
     ),
   )
   expect([exitCode, finding('schema').verdict]).toEqual([1, 'fail'])
-  expect(finding('schema').told).toContain('a newer version')
+  expect(finding('schema').detail).toContain('a newer version')
 })
 
 test('pending migrations are reported and not applied', async () => {
@@ -84,7 +84,7 @@ test('pending migrations are reported and not applied', async () => {
   for (const _ of ['once', 'and again']) {
     const { exitCode, finding } = await doctorOf(place)
     expect([exitCode, finding('schema').verdict]).toEqual([0, 'warn'])
-    expect(finding('schema').told).toStartWith('1 migrations pending')
+    expect(finding('schema').detail).toStartWith('1 migrations pending')
     expect(finding('schema').advice).toContain('Back up the database')
   }
 })
@@ -100,7 +100,7 @@ test.each([
     handle.execute(sql`update pg_extension set extversion = ${version} where extname = 'vector'`),
   )
   expect(finding('pgvector').verdict).toBe(verdict as 'ok')
-  expect(finding('pgvector').told).toContain(version)
+  expect(finding('pgvector').detail).toContain(version)
 })
 
 test('a damaged embedded database fails, and the other checks still run', async () => {
@@ -113,7 +113,7 @@ test('a damaged embedded database fails, and the other checks still run', async 
 
 test('an embedded database is only inspected and can be opened afterwards', async () => {
   const place = await newPlace(createEmbeddedPlace)
-  expect((await doctorOf(place)).finding('database lock').told).toStartWith('no server uses')
+  expect((await doctorOf(place)).finding('database lock').detail).toStartWith('no server uses')
   await changed(place, (handle) => handle.execute(sql`select 1`))
 })
 
@@ -123,7 +123,7 @@ test('an unreachable server fails without printing a password', async () => {
     environment: { DATABASE_URL: 'postgres://ann:hunter22@127.0.0.1:1/sluice' },
   })
   expect([run.exitCode, run.finding('database').verdict]).toEqual([1, 'fail'])
-  expect(run.finding('database').told).toContain('127.0.0.1:1')
+  expect(run.finding('database').detail).toContain('127.0.0.1:1')
   expect(run.finding('database').advice).toContain('DATABASE_URL')
   expect(run.stdout).not.toContain('hunter22')
 })
@@ -133,16 +133,16 @@ test('a server that accepts a connection and never responds fails after a timeou
   const { finding } = await runDoctor({
     environment: { DATABASE_URL: `postgres://ann@127.0.0.1:${silent.port}/sluice` },
   })
-  expect(finding('database').told).toContain('no response within')
+  expect(finding('database').detail).toContain('no response within')
 })
 
 describe.if(serverUrl !== undefined)('a server', () => {
   test('reports its version, clock and connections', async () => {
     const { finding } = await doctorAfter(nothing)
-    expect(finding('database').told).toMatch(/^PostgreSQL \d+/)
+    expect(finding('database').detail).toMatch(/^PostgreSQL \d+/)
     expect(finding('clock of the database').verdict).toBe('ok')
     expect(finding('connections')).toMatchObject({ verdict: 'ok' })
-    expect(finding('connections').told).toStartWith('the workers need 9;')
+    expect(finding('connections').detail).toStartWith('the workers need 9;')
   })
 
   test('with fewer connections than the workers may open fails', async () => {
@@ -154,7 +154,7 @@ describe.if(serverUrl !== undefined)('a server', () => {
   test('without tables will be migrated at the first start', async () => {
     const { exitCode, finding } = await doctorOf(await newPlace(createBarePlace))
     expect([exitCode, finding('schema').verdict]).toEqual([0, 'ok'])
-    expect(finding('schema').told).toContain('applied at the next start')
-    expect(finding('pgvector').told).toContain('installed at the first start')
+    expect(finding('schema').detail).toContain('applied at the next start')
+    expect(finding('pgvector').detail).toContain('installed at the first start')
   })
 })

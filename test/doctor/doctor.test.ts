@@ -13,9 +13,9 @@ test('a fresh checkout passes, and the missing parts are listed', async () => {
   const { exitCode, report, finding } = await runDoctor({ environment: { JWT_SECRET: '' } })
   expect([exitCode, report.ok]).toEqual([0, true])
   expect(finding('configuration').verdict).toBe('ok')
-  expect(finding('bun')).toMatchObject({ verdict: 'ok', told: `version ${Bun.version}` })
-  expect(finding('data folder').told).toContain('created when needed')
-  expect(finding('database').told).toContain('created at the first start')
+  expect(finding('bun')).toMatchObject({ verdict: 'ok', detail: `version ${Bun.version}` })
+  expect(finding('data folder').detail).toContain('created when needed')
+  expect(finding('database').detail).toContain('created at the first start')
   expect(finding('tokens')).toMatchObject({ verdict: 'warn' })
   expect(finding('tokens').advice).toContain('JWT_JWKS_URL')
   expect(finding('upstreams').advice).toContain('SLUICE_UPSTREAM_URL')
@@ -39,9 +39,9 @@ test('every invalid configuration key is named', async () => {
   })
   expect(exitCode).toBe(1)
   const failed = report.findings.filter(({ verdict }) => verdict === 'fail')
-  const told = failed.map(({ told }) => told).join('\n')
+  const details = failed.map(({ detail }) => detail).join('\n')
   for (const key of ['port (PORT)', 'JWT_ISSUER', 'JWT_AUDIENCE', 'colour', 'upstream.0.url']) {
-    expect(told).toContain(key)
+    expect(details).toContain(key)
   }
   expect(failed.every(({ check }) => check === 'configuration')).toBe(true)
 })
@@ -58,7 +58,7 @@ test('a data folder that cannot be created fails, with a remedy', async () => {
   const { exitCode, finding } = await runDoctor({ dataFolder: join(file, 'data') })
   expect(exitCode).toBe(1)
   expect(finding('data folder')).toMatchObject({ verdict: 'fail' })
-  expect(finding('data folder').told).toContain('cannot be created')
+  expect(finding('data folder').detail).toContain('cannot be created')
   expect(finding('data folder').advice).toContain('SLUICE_DATA')
   expect(finding('models folder').verdict).toBe('fail')
 })
@@ -81,9 +81,9 @@ test('a server running on the embedded database is reported and not disturbed', 
     const environment = { PORT: String(gateway.port()) }
     const { exitCode, finding } = await runDoctor({ dataFolder: place.dataFolder, environment })
     expect(exitCode).toBe(0)
-    expect(finding('address').told).toContain('a server is running')
+    expect(finding('address').detail).toContain('a server is running')
     expect(finding('database lock')).toMatchObject({ verdict: 'ok' })
-    expect(finding('database lock').told).toMatch(/^(Process \d+|Another process) uses/)
+    expect(finding('database lock').detail).toMatch(/^(Process \d+|Another process) uses/)
     expect(finding('storage').verdict).toBe('ok')
     expect((await gateway.ask({ model: 'demo', input: 'Hello' })).status).toBe(200)
   } finally {
@@ -111,5 +111,5 @@ test('more workers than processors is a warning', async () => {
     environment: { SLUICE_WORKERS: '4096', DATABASE_URL: 'postgres://127.0.0.1:1/none' },
   })
   expect(finding('workers')).toMatchObject({ verdict: 'warn' })
-  expect(finding('open files (ulimit -n)').told).toMatch(/soft (\d+|unlimited)/)
+  expect(finding('open files (ulimit -n)').detail).toMatch(/soft (\d+|unlimited)/)
 })

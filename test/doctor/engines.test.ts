@@ -39,13 +39,13 @@ test('programs that are missing, exit, stay silent or refuse are reported one by
       stub('refusing', { atStart: 'refuse' }),
     ].join('\n'),
   })
-  const told = (name: string) => finding(`speech engine "${name}"`).told
+  const detailOf = (name: string) => finding(`speech engine "${name}"`).detail
   expect(exitCode).toBe(1)
-  expect(told('missing')).toBe('no such program: "/nowhere/stt"')
-  expect(told('unknown')).toContain('no such program')
-  expect(told('no-program')).toContain('no such program')
-  expect(told('ending')).toContain('before it was ready')
-  expect(told('silent')).toContain('not ready within 300 ms')
+  expect(detailOf('missing')).toBe('no such program: "/nowhere/stt"')
+  expect(detailOf('unknown')).toContain('no such program')
+  expect(detailOf('no-program')).toContain('no such program')
+  expect(detailOf('ending')).toContain('before it was ready')
+  expect(detailOf('silent')).toContain('not ready within 300 ms')
   expect(finding('speech engine "refusing"').verdict).toBe('fail')
   expect(existsSync(startsFile)).toBe(true)
   expect(isAlive(Number(readFileSync(startsFile, 'utf8')))).toBe(false)
@@ -72,7 +72,7 @@ test('a server that opens a session passes; others fail with the reason', async 
   })
   expect(exitCode).toBe(1)
   expect(finding('speech engine "good"').verdict).toBe('ok')
-  expect(finding('speech engine "refusing"').told).toContain('401')
+  expect(finding('speech engine "refusing"').detail).toContain('401')
   expect(finding('speech engine "refusing"').advice).toContain('key')
   expect(finding('speech engine "away"').advice).toContain('Start it')
   expect(stdout).not.toContain(key)

@@ -33,7 +33,7 @@ test('secrets are redacted, also one that contains another', () => {
   const finding = fail('upstream "x"', 'it said: bad key sk-abcdef-123', 'Change sk-abcdef.')
   const { findings } = reportOf([finding], ['sk-abcdef', 'sk-abcdef-123', 'bad'])
   expect(findings[0]).toMatchObject({
-    told: 'it said: bad key [redacted]',
+    detail: 'it said: bad key [redacted]',
     advice: 'Change [redacted].',
   })
 })

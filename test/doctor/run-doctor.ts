@@ -29,7 +29,14 @@ const jwtSecret = 'a-secret-for-tests-of-at-least-32-characters'
 
 export async function runDoctor(options: DoctorOptions = {}): Promise<DoctorRun> {
   const { exitCode, stdout, stderr } = await runProgram(['--json'], options)
-  const report: Report = JSON.parse(stdout)
+  const { findings, ...summary } = JSON.parse(stdout)
+  const report: Report = {
+    ...summary,
+    findings: findings.map(({ told, ...finding }: { told: string }) => ({
+      ...finding,
+      detail: told,
+    })),
+  }
   return {
     exitCode,
     report,

@@ -32,7 +32,7 @@ test('an upstream that lists its models passes and receives the credential', asy
     environment: { SLUICE_UPSTREAM_URL: `${server.url}v1`, SLUICE_UPSTREAM_KEY: key },
   })
   expect(finding('upstream "default"').verdict).toBe('ok')
-  expect(finding('upstream "default"').told).toContain('lists 2 models, with its credential')
+  expect(finding('upstream "default"').detail).toContain('lists 2 models, with its credential')
   expect(finding('clock of upstream "default"').verdict).toBe('ok')
   expect(stdout).not.toContain(key)
 })
@@ -48,8 +48,8 @@ test('an upstream that refuses the credential fails, and the credential it quote
     toml: upstream('one', server.port, `key = "${key}"`) + upstream('two', server.port),
   })
   expect(given.exitCode).toBe(1)
-  expect(given.finding('upstream "one"').told).toContain('refuses the credential (401)')
-  expect(given.finding('upstream "two"').told).toContain('requires a credential (401)')
+  expect(given.finding('upstream "one"').detail).toContain('refuses the credential (401)')
+  expect(given.finding('upstream "two"').detail).toContain('requires a credential (401)')
   expect(given.finding('upstream "one"').advice).toContain('key_env')
   expect(given.stdout).not.toContain(key)
 })
@@ -82,7 +82,7 @@ test('each upstream is reported separately, whatever its fault', async () => {
   expect(of('bare').advice).toContain('/v1')
   expect(of('named').verdict).toBe('ok')
   expect(of('empty').verdict).toBe('warn')
-  expect(of('hanging').told).toContain('no response within 400 ms')
+  expect(of('hanging').detail).toContain('no response within 400 ms')
 })
 
 test('an upstream with a wrong clock is reported', async () => {
@@ -94,7 +94,7 @@ test('an upstream with a wrong clock is reported', async () => {
   const { exitCode, finding } = await runDoctor({ toml: upstream('late', server.port) })
   expect(exitCode).toBe(0)
   expect(finding('clock of upstream "late"')).toMatchObject({ verdict: 'warn' })
-  expect(finding('clock of upstream "late"').told).toMatch(/^3\d{3}\.\d s behind ours$/)
+  expect(finding('clock of upstream "late"').detail).toMatch(/^3\d{3}\.\d s behind ours$/)
 })
 
 test('models that no upstream lists are reported, including those of search', async () => {
@@ -109,12 +109,12 @@ test('models that no upstream lists are reported, including those of search', as
     '[[model]]\nname = "embed"\nmode = "embed"\nupstreams = ["one"]\nupstream_model = "embed-v2"',
   ].join('\n')
   const { finding, complaints } = await runDoctor({ toml })
-  expect(finding('models').told).toContain('2 of 4 are listed')
+  expect(finding('models').detail).toContain('2 of 4 are listed')
   expect(finding('model "lost"')).toMatchObject({ verdict: 'warn' })
   expect(complaints).not.toContain('warn model "perhaps"')
   expect(finding('embedding model').verdict).toBe('ok')
   expect(finding('rerank model')).toMatchObject({ verdict: 'fail' })
-  expect(finding('rerank model').told).toContain('has the mode generate')
+  expect(finding('rerank model').detail).toContain('has the mode generate')
 })
 
 test('a missing embedding model fails', async () => {
@@ -122,6 +122,6 @@ test('a missing embedding model fails', async () => {
     environment: { SLUICE_EMBEDDING_MODEL: 'nowhere', SLUICE_RERANK_MODEL: 'nowhere' },
   })
   expect(exitCode).toBe(1)
-  expect(finding('embedding model').told).toBe('there is no [[model]] "nowhere"')
+  expect(finding('embedding model').detail).toBe('there is no [[model]] "nowhere"')
   expect(finding('rerank model').verdict).toBe('fail')
 })
