@@ -1,48 +1,74 @@
 import { sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
-import { createQueryRunner, type QueryRunner } from '#db/query-runner.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
 import { conversation, conversationItem } from '#db/schema/responses.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
+import type { PageRequest, StoredItem } from './response.ts'
 import {
-  type Page,
-  type PageRequest,
-  pageOf,
-  type StoredItem,
-  unknownCursor,
-} from '#responses/response.ts'
-import type { Conversation, Metadata } from './conversations.ts'
-import { type Handle, idRows, inChunks, keyOf, type StoreOptions } from './row-store.ts'
+  type Handle,
+  idRows,
+  insertConversationItems,
+  keyOf,
+  readPage,
+  type StoreOptions,
+} from './row-store.ts'
 
-type Options = StoreOptions & { runQuery: QueryRunner }
-type Drizzle = Database['drizzle']
-type ConversationKey = { readonly ownerId: string; readonly id: string }
+export type Metadata = Readonly<Record<string, string>>
 
-export type { StoreOptions } from './row-store.ts'
-export type ConversationDatabase = Pick<Database, 'drizzle'>
+export type Conversation = {
+  readonly id: string
+  readonly createdAt: Date
+  readonly metadata: Metadata
+}
 
-export function conversationStore({ drizzle }: ConversationDatabase, given: StoreOptions) {
-  const options = { ...given, runQuery: createQueryRunner() }
-  const { runQuery } = options
+export type Conversations = ReturnType<typeof createConversations>
+
+/**
+ * Conversations and their items. A conversation of another owner does not exist: the result is
+ * undefined or false. An unavailable database fails fast with `service_unavailable`.
+ */
+export function createConversations(
+  { drizzle }: Pick<Database, 'drizzle'>,
+  { limits, now }: StoreOptions,
+) {
+  const runQuery = createQueryRunner()
   return {
-    add: (ownerId: string, added: Conversation, items: readonly StoredItem[]) =>
-      runQuery(() => addConversation(drizzle, { ownerId, added, items }, options)),
+    create: (
+      ownerId: string,
+      { metadata, items }: { metadata: Metadata; items: readonly StoredItem[] },
+    ) =>
+      runQuery(async (): Promise<Conversation> => {
+        const created = { id: newId('conv_'), createdAt: now(), metadata }
+        await drizzle.transaction(async (transaction) => {
+          await transaction.insert(conversation).values({
+            ...created,
+            ownerId,
+            metadata: JSON.stringify(metadata),
+          })
+          const rows = itemRows({ ownerId, id: created.id }, withUniqueIds(items, new Set()), 0)
+          await insertConversationItems(transaction, rows)
+        })
+        return created
+      }),
 
     find: (ownerId: string, id: string) =>
       runQuery(async () => {
-        const [row] = await drizzle.execute<ConversationRow>(sql`
-          select ${columns} from ${conversation} where ${matches({ ownerId, id })}`)
-        return row === undefined ? undefined : conversationOf(row)
+        const [row] = await drizzle.select().from(conversation).where(matches({ ownerId, id }))
+        return row && conversationOf(row)
       }),
 
     setMetadata: (ownerId: string, id: string, metadata: Metadata) =>
       runQuery(async () => {
-        const [row] = await drizzle.execute<ConversationRow>(sql`
-          update ${conversation} set metadata = ${JSON.stringify(metadata)}
-          where ${matches({ ownerId, id })} returning ${columns}`)
-        return row === undefined ? undefined : conversationOf(row)
+        const [row] = await drizzle
+          .update(conversation)
+          .set({ metadata: JSON.stringify(metadata) })
+          .where(matches({ ownerId, id }))
+          .returning()
+        return row && conversationOf(row)
       }),
 
+    /** Deletes its items too; its responses stay. */
     remove: (ownerId: string, id: string) =>
       runQuery(async () => {
         const removed = await drizzle.execute(sql`
@@ -50,27 +76,57 @@ export function conversationStore({ drizzle }: ConversationDatabase, given: Stor
         return removed.length > 0
       }),
 
+    /**
+     * All items, oldest first, as context of a generation. Throws `invalid_request` with the code
+     * `conversation_full` if no items can be added.
+     */
     items: (ownerId: string, id: string) =>
-      runQuery(() => readItems(drizzle, { ownerId, id }, options.limits)),
+      runQuery(async (): Promise<readonly StoredItem[] | undefined> => {
+        if ((await drizzle.$count(conversation, matches({ ownerId, id }))) === 0) return undefined
+        const { count, bytes } = await measure(drizzle, id)
+        if (count >= limits.conversationItemsMax || bytes > limits.storedCharsMax) {
+          throw full(limits, 'conversation')
+        }
+        const [row] = await drizzle.execute<{ items: string }>(sql`
+          select '[' || coalesce(string_agg(json, ',' order by position), '') || ']' as items
+          from ${conversationItem} where conversation_id = ${id}`)
+        return JSON.parse(row?.items ?? '[]')
+      }),
 
-    ...itemTables(drizzle, options),
-  }
-}
-
-function itemTables(drizzle: Drizzle, options: Options) {
-  const { runQuery } = options
-  return {
+    /**
+     * Appends items and returns them as stored: an item whose id the conversation already holds gets
+     * a new one. Throws `invalid_request` with the code `conversation_full`.
+     */
     addItems: (ownerId: string, id: string, items: readonly StoredItem[]) =>
-      runQuery(() => addItems(drizzle, { key: { ownerId, id }, items }, options)),
+      runQuery(() =>
+        drizzle.transaction(async (transaction) => {
+          // The row locks the items.
+          const [locked] = await transaction.execute(sql`
+            select id from ${conversation} where ${matches({ ownerId, id })} for no key update`)
+          if (locked === undefined) return undefined
+          const { count, bytes, next } = await measure(transaction, id)
+          const isFull = count + items.length > limits.conversationItemsMax
+          if (isFull || bytes > limits.storedCharsMax) throw full(limits, 'items')
+          const kept = withUniqueIds(items, await findTaken(transaction, id, items))
+          await insertConversationItems(transaction, itemRows({ ownerId, id }, kept, next))
+          return kept
+        }),
+      ),
 
-    listItems: (ownerId: string, id: string, page: PageRequest) =>
-      runQuery(() => listItems(drizzle, { key: { ownerId, id }, page }, options.limits)),
+    /** Throws `invalid_request` if `after` is not an item of the conversation. */
+    listItems: (ownerId: string, id: string, page: PageRequest) => {
+      const queries = sql`listed as not materialized (
+        select item_id, json, position as place from ${conversationItem}
+        where conversation_id = ${keyOf(id)} and owner_id = ${ownerId}::uuid)`
+      const found = sql`exists (select 1 from ${conversation} where ${matches({ ownerId, id })})`
+      return runQuery(() => readPage(drizzle, { queries, found }, page, limits.storedCharsMax))
+    },
 
     findItem: (ownerId: string, id: string, itemId: string) =>
       runQuery(async (): Promise<StoredItem | undefined> => {
         const [row] = await drizzle.execute<{ json: string }>(sql`
           select json from ${conversationItem} where ${matchesItem({ ownerId, id }, itemId)}`)
-        return row === undefined ? undefined : JSON.parse(row.json)
+        return row && JSON.parse(row.json)
       }),
 
     removeItem: (ownerId: string, id: string, itemId: string) =>
@@ -80,18 +136,25 @@ function itemTables(drizzle: Drizzle, options: Options) {
         return removed.length > 0
       }),
   }
+
+  function itemRows({ ownerId, id }: ConversationKey, items: readonly StoredItem[], from: number) {
+    const createdAt = now()
+    return items.map((item, index) => ({
+      conversationId: id,
+      position: from + index,
+      itemId: keyOf(item.id),
+      ownerId,
+      json: JSON.stringify(item),
+      createdAt,
+    }))
+  }
 }
 
-type ConversationRow = { id: string; metadata: string; created_at_ms: number }
+type ConversationKey = { readonly ownerId: string; readonly id: string }
 
-const columns = sql`id, metadata, (extract(epoch from created_at) * 1000)::float8 as created_at_ms`
-
-function conversationOf(row: ConversationRow): Conversation {
-  return {
-    id: row.id,
-    metadata: JSON.parse(row.metadata),
-    createdAt: new Date(Math.round(row.created_at_ms)),
-  }
+function conversationOf(row: typeof conversation.$inferSelect): Conversation {
+  const { id, createdAt, metadata } = row
+  return { id, createdAt, metadata: JSON.parse(metadata) }
 }
 
 function matches({ ownerId, id }: ConversationKey) {
@@ -101,41 +164,6 @@ function matches({ ownerId, id }: ConversationKey) {
 function matchesItem({ ownerId, id }: ConversationKey, itemId: string) {
   return sql`conversation_id = ${keyOf(id)} and item_id = ${keyOf(itemId)}
     and owner_id = ${ownerId}::uuid`
-}
-
-async function addConversation(
-  drizzle: Drizzle,
-  given: { ownerId: string; added: Conversation; items: readonly StoredItem[] },
-  { now }: Options,
-): Promise<void> {
-  const { ownerId, items } = given
-  const { id, metadata, createdAt } = given.added
-  await drizzle.transaction(async (transaction) => {
-    await transaction.execute(sql`
-      insert into ${conversation} (id, owner_id, metadata, created_at) values (${id},
-        ${ownerId}::uuid, ${JSON.stringify(metadata)}, ${createdAt.toISOString()}::timestamptz)`)
-    const kept = withUniqueIds(items, new Set())
-    await insertItems(transaction, { key: { ownerId, id }, items: kept, from: 0 }, now())
-  })
-}
-
-async function addItems(
-  drizzle: Drizzle,
-  { key, items }: { key: ConversationKey; items: readonly StoredItem[] },
-  { limits, now }: Options,
-): Promise<readonly StoredItem[] | undefined> {
-  return drizzle.transaction(async (transaction) => {
-    // The row locks the items.
-    const [locked] = await transaction.execute(sql`
-      select id from ${conversation} where ${matches(key)} for no key update`)
-    if (locked === undefined) return undefined
-    const { count, bytes, next } = await measure(transaction, key.id)
-    const isFull = count + items.length > limits.conversationItemsMax
-    if (isFull || bytes > limits.storedCharsMax) throw full(limits, 'items')
-    const kept = withUniqueIds(items, await findTaken(transaction, key.id, items))
-    await insertItems(transaction, { key, items: kept, from: next }, now())
-    return kept
-  })
 }
 
 type Measures = { count: number; bytes: number; next: number }
@@ -159,84 +187,12 @@ async function findTaken(
   return new Set(rows.map((row) => row.item_id))
 }
 
-async function insertItems(
-  handle: Handle,
-  { key, items, from }: { key: ConversationKey; items: readonly StoredItem[]; from: number },
-  now: Date,
-): Promise<void> {
-  const rows = items.map((item, index) => ({
-    position: from + index,
-    item_id: keyOf(item.id),
-    json: JSON.stringify(item),
-  }))
-  await inChunks(rows, async (json) => {
-    await handle.execute(sql`
-      insert into ${conversationItem}
-        (conversation_id, owner_id, created_at, position, item_id, json)
-      select ${key.id}, ${key.ownerId}::uuid, ${now.toISOString()}::timestamptz, given.*
-      from json_to_recordset(${json}::json)
-        as given(position integer, item_id text, json text)`)
-  })
-}
-
-async function readItems(
-  drizzle: Drizzle,
-  key: ConversationKey,
-  limits: StoreOptions['limits'],
-): Promise<readonly StoredItem[] | undefined> {
-  const [found] = await drizzle.execute(sql`select id from ${conversation} where ${matches(key)}`)
-  if (found === undefined) return undefined
-  const { count, bytes } = await measure(drizzle, key.id)
-  if (count >= limits.conversationItemsMax || bytes > limits.storedCharsMax) {
-    throw full(limits, 'conversation')
-  }
-  const [row] = await drizzle.execute<{ items: string }>(sql`
-    select '[' || coalesce(string_agg(json, ',' order by position), '') || ']' as items
-    from ${conversationItem} where conversation_id = ${key.id}`)
-  return JSON.parse(row?.items ?? '[]')
-}
-
 function full(limits: StoreOptions['limits'], param: string): AppError {
   const { conversationItemsMax, storedCharsMax } = limits
   return new AppError(
     'invalid_request',
     `The conversation is full: it may hold ${conversationItemsMax} items and ${storedCharsMax} bytes. Delete items or start another conversation.`,
     { code: 'conversation_full', param },
-  )
-}
-
-type ListedRow = { is_cursor: boolean; is_item: boolean; json: string | null }
-
-async function listItems(
-  drizzle: Drizzle,
-  { key, page }: { key: ConversationKey; page: PageRequest },
-  { storedCharsMax }: StoreOptions['limits'],
-): Promise<Page<StoredItem> | undefined> {
-  const isAscending = page.order === 'asc'
-  const isAfter = isAscending ? sql`position > cursor.at` : sql`position < cursor.at`
-  const inOrder = isAscending ? sql`position` : sql`position desc`
-  const rows = await drizzle.execute<ListedRow>(sql`
-    with cursor as (
-      select (select position from ${conversationItem}
-        where conversation_id = conversation.id and item_id = ${keyOf(page.after ?? '')}) as at
-      from ${conversation} where ${matches(key)}),
-    paged as (
-      select position, json from ${conversationItem}, cursor
-      where conversation_id = ${keyOf(key.id)}
-        and ${page.after === null ? sql`true` : isAfter}
-      order by ${inOrder} limit ${page.limit + 1}::integer),
-    measured as (
-      select *, sum(octet_length(json)) over (order by ${inOrder}) - octet_length(json) as before
-      from paged)
-    select cursor.at is not null as is_cursor, position is not null as is_item,
-      case when before < ${storedCharsMax}::bigint then json end as json
-    from cursor left join measured on true order by ${inOrder}`)
-  const [first] = rows
-  if (first === undefined) return undefined
-  if (page.after !== null && !first.is_cursor) throw unknownCursor()
-  return pageOf(
-    rows.flatMap(({ is_item, json }) => (is_item ? [json] : [])),
-    page,
   )
 }
 

@@ -1,11 +1,9 @@
 import { sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { conversation, conversationItem, response } from '#db/schema/responses.ts'
-import { isTerminal } from '#responses/response.ts'
 import type { EndedResponse, JournalWork } from '#responses/stored.ts'
 import {
   type Handle,
-  type ItemRow,
   idRows,
   insertItems,
   insertResponses,
@@ -13,7 +11,7 @@ import {
   itemRows,
   itemsOf,
   markEnded,
-  type ResponseRow,
+  responseRow,
   type StoreOptions,
 } from './row-store.ts'
 
@@ -39,12 +37,25 @@ export async function writeJournal(
     const owners = new Map([...added, ...(await lockRunning(transaction, existing))])
     const ends = ended.filter(({ id }) => owners.has(id))
 
-    await insertResponses(transaction, responseRows(work, now), options)
-    await insertItems(transaction, itemRowsOf(opened, ends, owners), now)
-    await insertSegments(transaction, [
-      ...logged.filter(({ id }) => owners.has(id)),
-      ...ends.flatMap(({ id, segment }) => (segment === null ? [] : [{ id, segment }])),
+    const finals = new Map(ended.map(({ id, object }) => [id, object]))
+    const rows = opened.map(({ runnerId, ...head }) =>
+      responseRow(head, finals.get(head.id) ?? head.object, { runnerId }, options),
+    )
+    await insertResponses(transaction, rows)
+    await insertItems(transaction, [
+      ...opened.flatMap((head) => itemRows(head, 'input', head.input, now)),
+      ...ends.flatMap(({ id, object }) => {
+        const ownerId = owners.get(id)?.ownerId
+        return ownerId === undefined ? [] : itemRows({ id, ownerId }, 'output', object.output, now)
+      }),
     ])
+    const segments = [...logged.filter(({ id }) => owners.has(id)), ...ends]
+    await insertSegments(
+      transaction,
+      segments.flatMap(({ id, segment }) =>
+        segment === null ? [] : [{ responseId: id, ...segment }],
+      ),
+    )
     const endsOfExisting = ends.filter(({ id }) => !added.has(id))
     await markEnded(transaction, endsOfExisting, options)
     await appendToConversations(transaction, withConversation(ends, owners), now)
@@ -65,28 +76,6 @@ async function lockRunning(handle: Handle, ids: readonly string[]): Promise<Owne
   return new Map(
     rows.map((row) => [row.id, { ownerId: row.owner, conversationId: row.conversation }]),
   )
-}
-
-function responseRows({ opened, ended }: JournalWork, now: Date): ResponseRow[] {
-  const ends = new Map(ended.map((each) => [each.id, each.object]))
-  return opened.map((head) => {
-    const object = ends.get(head.id) ?? head.object
-    const endedAt = isTerminal(object.status) ? now : null
-    return { head, object, runnerId: head.runnerId, keyId: null, request: null, endedAt }
-  })
-}
-
-function itemRowsOf(
-  opened: JournalWork['opened'],
-  ends: readonly EndedResponse[],
-  owners: Owners,
-): ItemRow[] {
-  const inputs = opened.flatMap((head) => itemRows(head, 'input', head.input))
-  const outputs = ends.flatMap(({ id, object }) => {
-    const ownerId = owners.get(id)?.ownerId
-    return ownerId === undefined ? [] : itemRows({ id, ownerId }, 'output', object.output)
-  })
-  return [...inputs, ...outputs]
 }
 
 /** The responses whose items are appended to a conversation. */

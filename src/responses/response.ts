@@ -1,4 +1,3 @@
-import { AppError } from '#lib/errors.ts'
 import type { JsonObject } from '#lib/json.ts'
 
 /** An input or output item of a response, in wire format. */
@@ -34,25 +33,3 @@ export type PageRequest = {
 }
 
 export type Page<T> = { readonly data: readonly T[]; readonly hasMore: boolean }
-
-/**
- * Builds a page from the JSON texts of at most `limit + 1` items. The page ends early at a null: an
- * item that would exceed the size limit of the page.
- */
-export function pageOf(
-  texts: readonly (string | null)[],
-  { limit }: PageRequest,
-): Page<StoredItem> {
-  const data: StoredItem[] = []
-  for (const text of texts.slice(0, limit)) {
-    if (text === null) break
-    data.push(JSON.parse(text))
-  }
-  return { data, hasMore: texts.length > data.length }
-}
-
-export function unknownCursor(): AppError {
-  return new AppError('invalid_request', 'after must be the id of an item of this list.', {
-    param: 'after',
-  })
-}

@@ -1,9 +1,17 @@
-import { type SQL, sql } from 'drizzle-orm'
+import { getTableColumns, type SQL, sql } from 'drizzle-orm'
+import type { PgTable } from 'drizzle-orm/pg-core'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
-import { response, responseItem, responseLog } from '#db/schema/responses.ts'
-import type { ResponseObject, StoredItem } from '#responses/response.ts'
-import type { Ending, LogSegment, ResponseHead } from '#responses/stored.ts'
+import { conversationItem, response, responseItem, responseLog } from '#db/schema/responses.ts'
+import { AppError } from '#lib/errors.ts'
+import {
+  isTerminal,
+  type Page,
+  type PageRequest,
+  type ResponseObject,
+  type StoredItem,
+} from './response.ts'
+import type { Ending, ResponseHead } from './stored.ts'
 
 /** The database or a transaction. */
 export type Handle = Pick<Database['drizzle'], 'execute'>
@@ -15,23 +23,6 @@ export type StoreOptions = {
   now: () => Date
 }
 
-export type ResponseRow = {
-  head: ResponseHead
-  object: ResponseObject
-  keyId: string | null
-  runnerId: string | null
-  request: string | null
-  endedAt: Date | null
-}
-
-export type ItemRow = {
-  responseId: string
-  ownerId: string
-  direction: 'input' | 'output'
-  position: number
-  item: StoredItem
-}
-
 /**
  * A statement takes its rows as one JSON text, so that it is the same for any number of rows. Longer
  * texts save no time (measured) and cost the embedded engine memory that it never frees.
@@ -40,8 +31,8 @@ const rowsPerStatement = 2_000
 const charsPerStatement = 1024 * 1024
 
 /** Calls `run` with the rows in chunks of the maximum size of a statement. */
-export async function inChunks<T extends object>(
-  rows: readonly T[],
+async function inChunks(
+  rows: readonly object[],
   run: (rowsJson: string) => Promise<void>,
 ): Promise<void> {
   let chunk: string[] = []
@@ -86,110 +77,96 @@ export function itemsOf(responseId: SQL): SQL {
   return sql`(select * from ${responseItem} where response_id = ${responseId} offset 0)`
 }
 
-/** Existing rows stay unchanged, so that a write can be repeated. */
-export async function insertResponses(
-  handle: Handle,
-  rows: readonly ResponseRow[],
-  { limits, ttlS, now }: StoreOptions,
-): Promise<void> {
-  const given = rows.map(({ head, object, endedAt, ...row }) => ({
-    id: head.id,
-    owner_id: head.ownerId,
-    status: object.status,
-    background: head.background,
-    key_id: row.keyId,
-    previous_response_id: head.previousResponseId,
-    conversation_id: head.conversationId,
-    runner_id: row.runnerId,
+/** Inserts rows into a table. Existing rows stay unchanged, so that a write can be repeated. */
+function insertInto<Table extends PgTable>(table: Table) {
+  const columns = Object.entries(getTableColumns(table))
+  const names = columns.map(([, { name }]) => sql.identifier(name))
+  const types = columns.map(
+    ([key, column]) => sql`${sql.identifier(key)} ${sql.raw(column.getSQLType())}`,
+  )
+  const comma = sql.raw(', ')
+  return (handle: Handle, rows: readonly Table['$inferInsert'][]) =>
+    inChunks(rows, async (json) => {
+      await handle.execute(sql`
+        insert into ${table} (${sql.join(names, comma)})
+        select * from json_to_recordset(${json}::json) as given(${sql.join(types, comma)})
+        on conflict do nothing`)
+    })
+}
+
+export const insertResponses = insertInto(response)
+export const insertItems = insertInto(responseItem)
+export const insertSegments = insertInto(responseLog)
+export const insertConversationItems = insertInto(conversationItem)
+
+/** `own`: the columns of a queued response, or of one that a worker runs. */
+export function responseRow(
+  head: ResponseHead,
+  object: ResponseObject,
+  own: Pick<typeof response.$inferInsert, 'keyId' | 'request' | 'runnerId'>,
+  options: StoreOptions,
+): typeof response.$inferInsert {
+  const { id, ownerId, background, createdAt, previousResponseId, conversationId } = head
+  const { status } = object
+  return {
+    id,
+    ownerId,
+    status,
+    background,
+    createdAt,
+    previousResponseId,
+    conversationId,
+    ...own,
     object: objectText(object),
-    request: row.request,
-    created_at: head.createdAt,
-    expires_at: after(endedAt ?? now(), ttlS()),
-    ended_at: endedAt,
-    log_expires_at: endedAt === null ? null : after(endedAt, limits.streamTtlS),
-  }))
-  await inChunks(given, async (json) => {
-    await handle.execute(sql`
-      insert into ${response} (id, owner_id, status, background, key_id, previous_response_id,
-        conversation_id, runner_id, object, request, created_at, expires_at, ended_at, log_expires_at)
-      select * from json_to_recordset(${json}::json) as given(id text, owner_id uuid, status text,
-        background boolean, key_id text, previous_response_id text, conversation_id text,
-        runner_id text, object text, request text, created_at timestamptz, expires_at timestamptz,
-        ended_at timestamptz, log_expires_at timestamptz)
-      on conflict do nothing`)
-  })
-}
-
-export async function insertItems(
-  handle: Handle,
-  rows: readonly ItemRow[],
-  now: Date,
-): Promise<void> {
-  const given = rows.map(({ responseId, ownerId, direction, position, item }) => ({
-    response_id: responseId,
-    direction,
-    position,
-    item_id: keyOf(item.id),
-    owner_id: ownerId,
-    json: JSON.stringify(item),
-  }))
-  await inChunks(given, async (json) => {
-    await handle.execute(sql`
-      insert into ${responseItem}
-        (response_id, direction, position, item_id, owner_id, json, created_at)
-      select given.*, ${now.toISOString()}::timestamptz
-      from json_to_recordset(${json}::json) as given(response_id text, direction text,
-        position integer, item_id text, owner_id uuid, json text)
-      on conflict do nothing`)
-  })
-}
-
-export async function insertSegments(
-  handle: Handle,
-  segments: readonly { id: string; segment: LogSegment }[],
-): Promise<void> {
-  const given = segments.map(({ id, segment }) => ({ response_id: id, ...segment }))
-  await inChunks(given, async (json) => {
-    await handle.execute(sql`
-      insert into ${responseLog} (response_id, first, last, frames)
-      select * from json_to_recordset(${json}::json)
-        as given(response_id text, first integer, last integer, frames text)
-      on conflict do nothing`)
-  })
+    expiresAt: after(options.now(), options.ttlS()),
+    ...(isTerminal(status) ? endColumns(object, options) : {}),
+  }
 }
 
 export function itemRows(
   { id, ownerId }: Pick<ResponseHead, 'id' | 'ownerId'>,
-  direction: ItemRow['direction'],
+  direction: 'input' | 'output',
   items: readonly StoredItem[],
-): ItemRow[] {
-  return items.map((item, position) => ({ responseId: id, ownerId, direction, position, item }))
+  createdAt: Date,
+): (typeof responseItem.$inferInsert)[] {
+  return items.map((item, position) => ({
+    responseId: id,
+    direction,
+    position,
+    itemId: keyOf(item.id),
+    ownerId,
+    json: JSON.stringify(item),
+    createdAt,
+  }))
 }
 
 /** Updates the rows of ended responses, without their output, log and conversation. */
 export async function markEnded(
   handle: Handle,
   ended: readonly { id: string; object: ResponseObject }[],
-  { limits, ttlS, now }: StoreOptions,
+  options: StoreOptions,
 ): Promise<void> {
-  const endedAt = now()
-  const given = ended.map(({ id, object }) => ({
-    id,
-    status: object.status,
-    object: objectText(object),
-    ended_at: endedAt,
-    expires_at: after(endedAt, ttlS()),
-    log_expires_at: after(endedAt, limits.streamTtlS),
-  }))
+  const given = ended.map(({ id, object }) => ({ id, ...endColumns(object, options) }))
   await inChunks(given, async (json) => {
     await handle.execute(sql`
       update ${response} set status = given.status, object = given.object, request = null,
-        ended_at = given.ended_at, expires_at = given.expires_at,
-        log_expires_at = given.log_expires_at
+        ended_at = given."endedAt", expires_at = given."expiresAt",
+        log_expires_at = given."logExpiresAt"
       from json_to_recordset(${json}::json) as given(id text, status text, object text,
-        ended_at timestamptz, expires_at timestamptz, log_expires_at timestamptz)
+        "endedAt" timestamptz, "expiresAt" timestamptz, "logExpiresAt" timestamptz)
       where response.id = given.id`)
   })
+}
+
+function endColumns(object: ResponseObject, { limits, ttlS, now }: StoreOptions) {
+  const endedAt = now()
+  return {
+    status: object.status,
+    object: objectText(object),
+    endedAt,
+    expiresAt: after(endedAt, ttlS()),
+    logExpiresAt: after(endedAt, limits.streamTtlS),
+  }
 }
 
 /** Writes the end of one response with output and log. The caller has locked its row. */
@@ -198,8 +175,8 @@ export async function writeEnding(
   { id, ownerId }: Pick<ResponseHead, 'id' | 'ownerId'>,
   { ending: { object, segment }, ...options }: StoreOptions & { ending: Ending },
 ): Promise<void> {
-  if (segment !== null) await insertSegments(handle, [{ id, segment }])
-  await insertItems(handle, itemRows({ id, ownerId }, 'output', object.output), options.now())
+  if (segment !== null) await insertSegments(handle, [{ responseId: id, ...segment }])
+  await insertItems(handle, itemRows({ id, ownerId }, 'output', object.output, options.now()))
   await markEnded(handle, [{ id, object }], options)
 }
 
@@ -225,4 +202,49 @@ export const lastInLog = sql`coalesce((select segment.last from ${responseLog} a
 
 function after(time: Date, seconds: number): Date {
   return new Date(time.getTime() + seconds * 1000)
+}
+
+type ListedRow = { is_found: boolean; is_cursor: boolean; is_item: boolean; json: string | null }
+
+/**
+ * Reads a page of the query `listed` (item_id, json, place); undefined unless `found` holds. The page
+ * ends early before an item that would exceed the size limit. Throws `invalid_request` if `after`
+ * is not in the list.
+ */
+export async function readPage(
+  handle: Handle,
+  { queries, found }: { queries: SQL; found: SQL },
+  { after: cursor, limit, order }: PageRequest,
+  charsMax: number,
+): Promise<Page<StoredItem> | undefined> {
+  const isAscending = order === 'asc'
+  const last = isAscending ? sql`max(place)` : sql`min(place)`
+  const isAfter = isAscending ? sql`place > cursor.at` : sql`place < cursor.at`
+  const inOrder = isAscending ? sql`place` : sql`place desc`
+  const rows = await handle.execute<ListedRow>(sql`
+    with ${queries},
+    cursor as (select ${last} as at from listed where item_id = ${keyOf(cursor ?? '')}),
+    paged as (
+      select place, json from listed, cursor where ${cursor === null ? sql`true` : isAfter}
+      order by ${inOrder} limit ${limit + 1}::integer),
+    measured as (
+      select *, sum(octet_length(json)) over (order by ${inOrder}) - octet_length(json) as before
+      from paged)
+    select ${found} as is_found, cursor.at is not null as is_cursor, place is not null as is_item,
+      case when before < ${charsMax}::bigint then json end as json
+    from cursor left join measured on true order by ${inOrder}`)
+  const [first] = rows
+  if (first === undefined || !first.is_found) return undefined
+  if (cursor !== null && !first.is_cursor) {
+    throw new AppError('invalid_request', 'after must be the id of an item of this list.', {
+      param: 'after',
+    })
+  }
+  const texts = rows.flatMap(({ is_item, json }) => (is_item ? [json] : []))
+  const data: StoredItem[] = []
+  for (const text of texts.slice(0, limit)) {
+    if (text === null) break
+    data.push(JSON.parse(text))
+  }
+  return { data, hasMore: texts.length > data.length }
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
-import { createConversations } from '#responses/conversations.ts'
+import { createConversations } from '#responses/conversation-store.ts'
 import type { PageRequest } from '#responses/response.ts'
 import {
   addEnded,
