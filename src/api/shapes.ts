@@ -1,4 +1,6 @@
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
+import type { Page } from '#lib/page.ts'
+import { json } from './endpoint.ts'
 
 /** Wire shapes that many endpoints share. */
 
@@ -30,6 +32,23 @@ export function listPage<T extends { readonly id: string }>(data: readonly T[], 
   }
 }
 
+/** The same with each item rendered. */
+export function renderPage<T, R extends { readonly id: string }>(
+  { items, hasMore }: Page<T>,
+  render: (item: T) => R,
+) {
+  return listPage(items.map(render), hasMore)
+}
+
+/** The response with a page of a list. */
+export function pageResponse<T extends { id: string }>(
+  description: string,
+  item: TSchema,
+  example: T,
+) {
+  return { description, content: json(listOf(item), listExample(example)) }
+}
+
 export function listExample<T extends { id: string }>(item: T) {
   return listPage([item], false)
 }
@@ -49,6 +68,10 @@ export function deleted(object: string): TObject {
     object: Type.Literal(object),
     deleted: Type.Literal(true),
   })
+}
+
+export function deletedResponse(description: string, object: string, id: string) {
+  return { description, content: json(deleted(object), { id, object, deleted: true }) }
 }
 
 export const idExample = '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a60'

@@ -1,5 +1,6 @@
 import type { Actor, Audit } from '#audit/audit.ts'
 import { AppError } from '#lib/errors.ts'
+import { type Page, type PageRequest, pageOf } from '#lib/page.ts'
 import { createApiKey, hashApiKey, maskApiKey } from './key-format.ts'
 import type { KeyOwner, KeyRecord } from './key-store.ts'
 import type { AuthStore } from './store.ts'
@@ -16,10 +17,7 @@ export type ApiKeys = {
     key: { name: string; expiresAt: Date | null },
   ): Promise<KeyRecord & { key: string }>
   /** Newest first, after the key `after`. */
-  list(
-    userId: string,
-    page: { limit: number; after: string | undefined },
-  ): Promise<{ records: readonly KeyRecord[]; hasMore: boolean }>
+  list(userId: string, page: PageRequest): Promise<Page<KeyRecord>>
   /** Revokes a key on every replica; false if this user has no such key. */
   revoke(actor: Actor, userId: string, keyId: string): Promise<boolean>
 }
@@ -62,8 +60,7 @@ export function createApiKeys(options: {
       return { ...record, lastUsedAt: null, key }
     },
     async list(userId, { limit, after }) {
-      const records = await store.listKeys(userId, { limit: limit + 1, after })
-      return { records: records.slice(0, limit), hasMore: records.length > limit }
+      return pageOf(await store.listKeys(userId, { limit: limit + 1, after }), limit)
     },
     async revoke(actor, userId, keyId) {
       const revoked = { userId, keyId, revokedAt: now() }

@@ -3,6 +3,7 @@ import type { Membership } from '#auth/groups.ts'
 import type { Database } from '#db/client.ts'
 import type { QueryRunner } from '#db/query-runner.ts'
 import { apiKey, appUser, groupMember } from '#db/schema/auth.ts'
+import type { PageRequest } from '#lib/page.ts'
 
 export type StoredKey = {
   keyId: string
@@ -63,10 +64,7 @@ export function createKeyTable(drizzle: Handle, query: QueryRunner) {
     },
 
     /** Newest first, with expired and without revoked keys. */
-    listKeys(
-      userId: string,
-      page: { limit: number; after: string | undefined },
-    ): Promise<KeyRecord[]> {
+    listKeys(userId: string, page: PageRequest): Promise<KeyRecord[]> {
       const isListed = and(
         eq(apiKey.userId, userId),
         isNull(apiKey.revokedAt),

@@ -6,14 +6,23 @@ import type { Database } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { AppError } from '#lib/errors.ts'
 
-export type DirectoryDatabase = Pick<Database, 'drizzle'>
-
 export type Transaction = Parameters<Parameters<Database['drizzle']['transaction']>[0]>[0]
+
+/** What the stores of the directory share. */
+export type DirectoryDeps = {
+  readonly database: Database
+  readonly makeChange: MakeChange
+  readonly now: () => Date
+}
 
 /** The transaction of a change, with its audit entries and notifications. */
 export type Changing = {
   readonly transaction: Transaction
-  record(entry: Omit<AuditEntry, 'actor'>): Promise<void>
+  record(
+    action: string,
+    resource: AuditEntry['resource'],
+    changes: Partial<AuditEntry['changes']>,
+  ): Promise<void>
   /** Invalidates the caches of every process after the commit. */
   notify(change: Change): Promise<void>
 }
@@ -27,35 +36,36 @@ type Change = Parameters<Changes['apply']>[0]
 export type MakeChange = <T>(actor: Actor, work: (changing: Changing) => Promise<T>) => Promise<T>
 
 export function createChangeMaker(deps: {
-  database: DirectoryDatabase
-  auth: Pick<Auth, 'changes'>
-  audit: Pick<Audit, 'record'>
+  database: Database
+  auth: Auth
+  audit: Audit
 }): MakeChange {
-  const { audit } = deps
-  const { drizzle } = deps.database
-  const { notifyOnCommit, apply } = deps.auth.changes
+  const { database, auth, audit } = deps
   const query = createQueryRunner()
   return async (actor, work) => {
     const changes: Change[] = []
     const result = await query(() =>
-      drizzle.transaction(async (transaction) => {
+      database.drizzle.transaction(async (transaction) => {
         await transaction.execute(
           sql`select pg_advisory_xact_lock(hashtextextended('directory', 0))`,
         )
         const hadAdmin = await hasAdmin(transaction)
         const done = await work({
           transaction,
-          record: (entry) => audit.record({ ...entry, actor }, transaction),
+          record(action, resource, fields) {
+            const changes = { before: null, after: null, ...fields }
+            return audit.record({ actor, action, resource, changes }, transaction)
+          },
           async notify(change) {
             changes.push(change)
-            await notifyOnCommit(transaction, change)
+            await auth.changes.notifyOnCommit(transaction, change)
           },
         })
-        if (hadAdmin && !(await hasAdmin(transaction))) throw lastAdmin()
+        if (hadAdmin && !(await hasAdmin(transaction))) throw conflict(lastAdminError)
         return done
       }),
     )
-    for (const change of changes) await apply(change)
+    for (const change of changes) await auth.changes.apply(change)
     return result
   }
 }
@@ -83,6 +93,9 @@ export const lastAdminError = {
   message: 'No user could manage groups after this change.',
 }
 
-function lastAdmin(): AppError {
-  return new AppError('conflict', lastAdminError.message, { code: lastAdminError.code })
+export function conflict(
+  { code, message }: { code: string; message: string },
+  param?: string,
+): AppError {
+  return new AppError('conflict', message, { code, ...(param === undefined ? {} : { param }) })
 }

@@ -1,5 +1,5 @@
-import { type Endpoint, endpoint, json, jsonBody, type ResponseSettings } from '#api/endpoint.ts'
-import { deleted, ifMatchHeader, listExample, listOf, listPage } from '#api/shapes.ts'
+import { type Endpoint, endpoint, jsonBody, type ResponseSettings } from '#api/endpoint.ts'
+import { deletedResponse, ifMatchHeader, pageResponse, renderPage } from '#api/shapes.ts'
 import { actorOf } from '#audit/audit.ts'
 import { withCurrentTag } from '#http/precondition.ts'
 import { entityTag, readIfMatch } from '#lib/entity-tag.ts'
@@ -9,7 +9,6 @@ import {
   groupChanged,
   groupExample,
   groupIdParam,
-  groupNotFound,
   groupPageQuery,
   groupRecord,
   groupResponse,
@@ -19,11 +18,12 @@ import {
   readGroupId,
   readNewGroup,
   renderGroup,
+  unknownGroup,
 } from './group-record.ts'
-import { type Group, type Groups, groupErrors, tagOf } from './groups.ts'
+import { type Group, type Groups, groupErrors, tagOf } from './group-store.ts'
 
 /** Groups and the permissions of their members. */
-export function groupEndpoints({ groups }: { groups: Groups }): Endpoint[] {
+export function groupEndpoints(groups: Groups): Endpoint[] {
   const respond = (group: Group, set: ResponseSettings) => {
     set.headers['etag'] = entityTag(tagOf(group))
     return renderGroup(group)
@@ -66,17 +66,9 @@ export function groupEndpoints({ groups }: { groups: Groups }): Endpoint[] {
       summary: 'List the groups',
       description: 'By name. Claim values that map to no group are not listed.',
       query: groupPageQuery,
-      responses: {
-        200: {
-          description: 'A page of groups.',
-          content: json(listOf(groupRecord), listExample(groupExample)),
-        },
-      },
+      responses: { 200: pageResponse('A page of groups.', groupRecord, groupExample) },
       errors: { unprocessable: '"limit" must be a whole number from 1 to 100.' },
-      async handle({ query }) {
-        const page = await groups.list({ after: undefined, ...query })
-        return listPage(page.groups.map(renderGroup), page.hasMore)
-      },
+      handle: async ({ query }) => renderPage(await groups.list(query), renderGroup),
     }),
 
     endpoint({
@@ -87,7 +79,7 @@ export function groupEndpoints({ groups }: { groups: Groups }): Endpoint[] {
       summary: 'Retrieve a group',
       params: groupIdParam,
       responses: { 200: groupResponse },
-      errors: { not_found: groupNotFound },
+      errors: { not_found: unknownGroup },
       handle: async ({ params: { id }, set }) => respond(await groups.find(readGroupId(id)), set),
     }),
 
@@ -109,7 +101,7 @@ export function groupEndpoints({ groups }: { groups: Groups }): Endpoint[] {
       errors: {
         unprocessable: nameIsFixed,
         unknown_field: '"members" is not a known field.',
-        not_found: groupNotFound,
+        not_found: unknownGroup,
         conflict: [groupErrors.locked, groupErrors.claimTaken, lastAdminError],
         precondition_failed: groupChanged,
       },
@@ -131,18 +123,9 @@ export function groupEndpoints({ groups }: { groups: Groups }): Endpoint[] {
         'Also deletes its manual memberships. Shares and agents that name the group, and claim values in tokens, stay.',
       params: groupIdParam,
       headers: ifMatchHeader,
-      responses: {
-        200: {
-          description: 'The group is deleted.',
-          content: json(deleted('group.deleted'), {
-            id: 'editors',
-            object: 'group.deleted',
-            deleted: true,
-          }),
-        },
-      },
+      responses: { 200: deletedResponse('The group is deleted.', 'group.deleted', 'editors') },
       errors: {
-        not_found: groupNotFound,
+        not_found: unknownGroup,
         conflict: [groupErrors.locked, groupErrors.shipped, lastAdminError],
         precondition_failed: groupChanged,
       },

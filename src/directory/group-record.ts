@@ -5,7 +5,7 @@ import { permissionNames, sortPermissions } from '#auth/permissions.ts'
 import { isStorable, readLabel } from '#lib/label.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { refused, refusedBySchema } from '#lib/unprocessable.ts'
-import { type Group, type GroupFields, requireGroup } from './groups.ts'
+import { type Group, type GroupFields, groupNotFound } from './group-store.ts'
 
 const descriptionCharsMax = 1_000
 /** The longest claim value of a token. */
@@ -15,7 +15,8 @@ const idCharsMax = 1_000
 
 /** A group id from a path; throws `not_found` for a text that cannot be one. */
 export function readGroupId(id: string): string {
-  return requireGroup(id.length <= idCharsMax && isStorable(id) ? id : undefined, id)
+  if (id.length <= idCharsMax && isStorable(id)) return id
+  throw groupNotFound(id)
 }
 
 const permission = Type.Union(permissionNames.map((name) => Type.Literal(name)))
@@ -127,7 +128,7 @@ export function renderGroup(group: Group): GroupRecord {
 }
 
 export const groupIdParam = { id: 'The name of the group, percent-encoded.' }
-export const groupNotFound = 'There is no group with the id "editors".'
+export const unknownGroup = 'There is no group with the id "editors".'
 export const groupChanged = 'This group has changed since you read it.'
 export const groupExample: GroupRecord = {
   id: 'editors',

@@ -1,22 +1,21 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json } from '#api/endpoint.ts'
 import {
-  deleted,
+  deletedResponse,
   instantExample,
-  listExample,
-  listOf,
-  listPage,
   nullable,
   pageQuery,
+  pageResponse,
+  renderPage,
 } from '#api/shapes.ts'
 import { actorOf } from '#audit/audit.ts'
 import { lastAdminError } from './change-store.ts'
-import { groupIdParam, groupNotFound, readGroupId } from './group-record.ts'
-import { idpMembershipError, type Member, type Members } from './members.ts'
+import { groupIdParam, readGroupId, unknownGroup } from './group-record.ts'
+import { idpMembershipError, type Member, type Members } from './member-store.ts'
 import { readUserId, renderIdentity, sources, userIdentity } from './user-record.ts'
 
 /** The members of groups. */
-export function memberEndpoints({ members }: { members: Members }): Endpoint[] {
+export function memberEndpoints(members: Members): Endpoint[] {
   return [
     endpoint({
       method: 'GET',
@@ -28,20 +27,13 @@ export function memberEndpoints({ members }: { members: Members }): Endpoint[] {
         'By id. A membership has one or both of two sources: the last token (`idp`) and a manual addition (`manual`). A new token never removes a manual membership.',
       params: groupIdParam,
       query: pageQuery,
-      responses: {
-        200: {
-          description: 'A page of members.',
-          content: json(listOf(memberRecord), listExample(memberExample)),
-        },
-      },
+      responses: { 200: pageResponse('A page of members.', memberRecord, memberExample) },
       errors: {
         unprocessable: '"limit" must be a whole number from 1 to 100.',
-        not_found: groupNotFound,
+        not_found: unknownGroup,
       },
-      async handle({ params: { id }, query }) {
-        const page = await members.list(readGroupId(id), { after: undefined, ...query })
-        return listPage(page.members.map(renderMember), page.hasMore)
-      },
+      handle: async ({ params: { id }, query }) =>
+        renderPage(await members.list(readGroupId(id), query), renderMember),
     }),
 
     endpoint({
@@ -56,7 +48,7 @@ export function memberEndpoints({ members }: { members: Members }): Endpoint[] {
         200: { description: 'The member.', content: json(memberRecord, memberExample) },
       },
       errors: {
-        not_found: [groupNotFound, `There is no user with the id "${memberExample.id}".`],
+        not_found: [unknownGroup, `There is no user with the id "${memberExample.id}".`],
         conflict: lastAdminError,
       },
       async handle({ params: { id, user_id: userId }, context }) {
@@ -74,14 +66,11 @@ export function memberEndpoints({ members }: { members: Members }): Endpoint[] {
       description: 'Removes the manual membership; a membership by token stays.',
       params: memberParams,
       responses: {
-        200: {
-          description: 'The manual membership is removed.',
-          content: json(deleted('group.member.deleted'), {
-            id: memberExample.id,
-            object: 'group.member.deleted',
-            deleted: true,
-          }),
-        },
+        200: deletedResponse(
+          'The manual membership is removed.',
+          'group.member.deleted',
+          memberExample.id,
+        ),
       },
       errors: {
         not_found: `The user with the id "${memberExample.id}" is not in this group.`,

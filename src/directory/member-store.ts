@@ -1,34 +1,93 @@
 import { and, eq, gt, sql } from 'drizzle-orm'
+import type { Actor } from '#audit/audit.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { appUser, groupMember, userGroup } from '#db/schema/auth.ts'
-import type { DirectoryDatabase, Transaction } from '#directory/change-store.ts'
-import type { Member } from './members.ts'
-import type { Source } from './user-store.ts'
+import { AppError } from '#lib/errors.ts'
+import { type Page, type PageRequest, pageOf } from '#lib/page.ts'
+import { conflict, type DirectoryDeps, type Transaction } from './change-store.ts'
+import { findGroup } from './group-store.ts'
+import { findUser, type Source, type User } from './user-store.ts'
 
-type Handle = Pick<Transaction, 'select'>
+/** A user in a group: manually, by the last token, or both. */
+export type Member = Pick<User, 'id' | 'kind' | 'subject' | 'name' | 'disabledAt'> & {
+  readonly sources: readonly Source[]
+  /** Of the manual membership; null without one. */
+  readonly grantedBy: string | null
+  readonly grantedAt: Date | null
+}
 
-export function createMemberStore({ drizzle }: DirectoryDatabase) {
+export type Members = ReturnType<typeof createMembers>
+
+/** Unknown groups and users are `not_found`. */
+export function createMembers({ database: { drizzle }, makeChange, now }: DirectoryDeps) {
   const query = createQueryRunner()
   return {
-    /** By id. */
-    list: (group: string, page: { limit: number; after: string | undefined }): Promise<Member[]> =>
-      query(() => listMembers(drizzle, group, page)),
+    /** By id, after the user `after`. */
+    list: (group: string, { limit, after }: PageRequest): Promise<Page<Member>> =>
+      query(async () => {
+        await findGroup(drizzle, group)
+        const members = await listMembers(drizzle, group, { limit: limit + 1, after })
+        return pageOf(members, limit)
+      }),
+
+    /** Adds a manual membership. */
+    add: (actor: Actor, group: string, userId: string): Promise<Member> =>
+      makeChange(actor, async ({ transaction, record, notify }) => {
+        await findGroup(transaction, group)
+        await findUser(transaction, userId)
+        const added = await transaction
+          .insert(groupMember)
+          .values({
+            userId,
+            groupName: group,
+            source: 'manual',
+            grantedBy: actor.userId,
+            grantedAt: now(),
+          })
+          .onConflictDoNothing()
+          .returning({ userId: groupMember.userId })
+        if (added.length > 0) {
+          const resource = { type: 'group', id: group }
+          await record('group.member.add', resource, { after: { user_id: userId } })
+          await notify({ what: 'user', id: userId })
+        }
+        const [member] = await listMembers(transaction, group, { limit: 1, only: userId })
+        if (member === undefined) throw new Error('a member was not added')
+        return member
+      }),
+
+    /**
+     * Removes a manual membership. Throws `conflict` with the code `idp_managed` if the user is in the
+     * group by token only.
+     */
+    remove: (actor: Actor, group: string, userId: string): Promise<void> =>
+      makeChange(actor, async ({ transaction, record, notify }) => {
+        await findGroup(transaction, group)
+        const removed = await transaction
+          .delete(groupMember)
+          .where(
+            and(
+              eq(groupMember.userId, userId),
+              eq(groupMember.groupName, group),
+              eq(groupMember.source, 'manual'),
+            ),
+          )
+          .returning({ userId: groupMember.userId })
+        if (removed.length === 0) {
+          const [member] = await listMembers(transaction, group, { limit: 1, only: userId })
+          throw member === undefined ? memberNotFound(userId) : conflict(idpMembershipError)
+        }
+        const resource = { type: 'group', id: group }
+        await record('group.member.remove', resource, { before: { user_id: userId } })
+        await notify({ what: 'user', id: userId })
+      }),
   }
 }
 
-export async function findMember(
-  handle: Handle,
-  group: string,
-  userId: string,
-): Promise<Member | undefined> {
-  const [member] = await listMembers(handle, group, { limit: 1, only: userId })
-  return member
-}
-
 async function listMembers(
-  handle: Handle,
+  handle: Pick<Transaction, 'select'>,
   group: string,
-  { limit, after, only }: { limit: number; after?: string | undefined; only?: string },
+  { limit, after, only }: PageRequest & { only?: string },
 ): Promise<Member[]> {
   const isGiven = and(
     eq(groupMember.userId, userGroup.userId),
@@ -65,34 +124,12 @@ async function listMembers(
   }))
 }
 
-/** False if the manual membership existed already. */
-export async function addMember(
-  transaction: Transaction,
-  row: { userId: string; groupName: string; grantedBy: string; grantedAt: Date },
-): Promise<boolean> {
-  const added = await transaction
-    .insert(groupMember)
-    .values({ ...row, source: 'manual' })
-    .onConflictDoNothing()
-    .returning({ userId: groupMember.userId })
-  return added.length > 0
+function memberNotFound(userId: string): AppError {
+  const sentence = `The user with the id "${userId}" is not in this group.`
+  return new AppError('not_found', sentence, { param: 'user_id' })
 }
 
-/** False if there was no manual membership. */
-export async function dropMember(
-  transaction: Transaction,
-  group: string,
-  userId: string,
-): Promise<boolean> {
-  const dropped = await transaction
-    .delete(groupMember)
-    .where(
-      and(
-        eq(groupMember.userId, userId),
-        eq(groupMember.groupName, group),
-        eq(groupMember.source, 'manual'),
-      ),
-    )
-    .returning({ userId: groupMember.userId })
-  return dropped.length > 0
+export const idpMembershipError = {
+  code: 'idp_managed',
+  message: 'The user is in this group by token; change it at the identity provider.',
 }

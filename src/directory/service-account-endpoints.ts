@@ -1,16 +1,9 @@
 import { Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
-import { deleted, idExample, listExample, listOf, listPage, pageQuery } from '#api/shapes.ts'
-import {
-  apiKeyExample,
-  apiKeyRecord,
-  createdApiKey,
-  newApiKey,
-  readNewApiKey,
-  renderApiKey,
-  renderCreatedApiKey,
-} from '#api-keys/record.ts'
+import { deletedResponse, idExample } from '#api/shapes.ts'
+import { keyEndpoints } from '#api-keys/endpoints.ts'
 import { actorOf } from '#audit/audit.ts'
+import type { Auth } from '#auth/auth.ts'
 import { AppError } from '#lib/errors.ts'
 import { isStorable, readLabel } from '#lib/label.ts'
 import { compileChecker } from '#lib/schema.ts'
@@ -20,14 +13,22 @@ import {
   type ServiceAccounts,
   serviceAccountNotFound,
   unknownGroupError,
-} from './service-accounts.ts'
+} from './service-account-store.ts'
 import { serviceAccountExample } from './user-endpoints.ts'
 import { renderUserDetails, userDetailsRecord } from './user-record.ts'
+import type { Users } from './user-store.ts'
 
-export type ServiceAccountEndpointsDeps = { serviceAccounts: ServiceAccounts; now: () => Date }
+type ServiceAccountEndpointsDeps = {
+  auth: Auth
+  users: Users
+  serviceAccounts: ServiceAccounts
+  now: () => Date
+}
 
 /** Users that are programs, and their API keys. */
 export function serviceAccountEndpoints({
+  auth,
+  users,
   serviceAccounts,
   now,
 }: ServiceAccountEndpointsDeps): Endpoint[] {
@@ -68,14 +69,7 @@ export function serviceAccountEndpoints({
         'Its API keys stop working on every replica within a second. What it created stays.',
       params: idParam,
       responses: {
-        200: {
-          description: 'The account is deleted.',
-          content: json(deleted('service_account.deleted'), {
-            id: idExample,
-            object: 'service_account.deleted',
-            deleted: true,
-          }),
-        },
+        200: deletedResponse('The account is deleted.', 'service_account.deleted', idExample),
       },
       errors: { not_found: notFound },
       async handle({ params, context }) {
@@ -85,94 +79,31 @@ export function serviceAccountEndpoints({
       },
     }),
 
-    endpoint({
-      method: 'POST',
-      path: '/v1/service-accounts/:id/api-keys',
-      permission: 'can_manage_groups',
-      credential: 'jwt',
-      tag: 'Directory',
-      summary: 'Create an API key for a service account',
-      description: 'Requires a JWT. Only this response contains the key itself.',
-      params: idParam,
-      body: jsonBody(newApiKey, {
-        example: { name: 'import host' },
-        read: (body) => readNewApiKey(body, now()),
-      }),
-      responses: {
-        200: {
-          description: 'The key.',
-          content: json(createdApiKey, { ...keyExample, key: 'sk-svc-v1-…' }),
+    ...keyEndpoints(
+      {
+        path: '/v1/service-accounts/:id/api-keys',
+        permission: 'can_manage_groups',
+        tag: 'Directory',
+        summaries: {
+          create: 'Create an API key for a service account',
+          list: 'List the API keys of a service account',
+          revoke: 'Revoke an API key of a service account',
+        },
+        example: { id: '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a61', name: 'import host' },
+        limitReached:
+          'This service account has 100 API keys, which is the limit; delete one first.',
+        keyParam: 'key_id',
+        keyNotFound,
+        params: idParam,
+        ownerNotFound: [notFound],
+        async ownerOf(_context, params) {
+          const { id: userId, subject, kind } = await users.find(readId(params['id'] ?? ''))
+          if (kind !== 'service') throw serviceAccountNotFound(userId)
+          return { userId, subject, kind }
         },
       },
-      errors: {
-        not_found: notFound,
-        unprocessable: [
-          '"name" must have 1 to 100 characters.',
-          {
-            code: 'too_many_api_keys',
-            message: 'This service account has 100 API keys, which is the limit; delete one first.',
-          },
-        ],
-      },
-      async handle({ params: { id }, body, context, set }) {
-        const key = await serviceAccounts.createKey(actorOf(context), readId(id), body)
-        set.headers['cache-control'] = 'no-store'
-        return renderCreatedApiKey(key)
-      },
-    }),
-
-    endpoint({
-      method: 'GET',
-      path: '/v1/service-accounts/:id/api-keys',
-      permission: 'can_manage_groups',
-      tag: 'Directory',
-      summary: 'List the API keys of a service account',
-      description: 'Newest first. Expired keys are listed, revoked ones are not.',
-      params: idParam,
-      query: pageQuery,
-      responses: {
-        200: {
-          description: 'A page of keys.',
-          content: json(listOf(apiKeyRecord), listExample({ ...keyExample, last_used_at: null })),
-        },
-      },
-      errors: {
-        unprocessable: '"limit" must be a whole number from 1 to 100.',
-        not_found: notFound,
-      },
-      async handle({ params: { id }, query }) {
-        const page = await serviceAccounts.listKeys(readId(id), { after: undefined, ...query })
-        return listPage(page.records.map(renderApiKey), page.hasMore)
-      },
-    }),
-
-    endpoint({
-      method: 'DELETE',
-      path: '/v1/service-accounts/:id/api-keys/:key_id',
-      permission: 'can_manage_groups',
-      tag: 'Directory',
-      summary: 'Revoke an API key of a service account',
-      description: 'The key stops working on every replica within a second.',
-      params: { ...idParam, key_id: 'The id of the key.' },
-      responses: {
-        200: {
-          description: 'The key is revoked.',
-          content: json(deleted('api_key.deleted'), {
-            id: keyExample.id,
-            object: 'api_key.deleted',
-            deleted: true,
-          }),
-        },
-      },
-      errors: { not_found: [notFound, keyNotFound(keyExample.id)] },
-      async handle({ params: { id, key_id: keyId }, context }) {
-        const revoke = () => serviceAccounts.revokeKey(actorOf(context), readId(id), keyId)
-        if (!isUuid(keyId) || !(await revoke())) {
-          throw new AppError('not_found', keyNotFound(keyId), { param: 'key_id' })
-        }
-        return { id: keyId, object: 'api_key.deleted', deleted: true }
-      },
-    }),
+      { auth, now },
+    ),
   ]
 }
 
@@ -208,14 +139,10 @@ function readId(id: string): string {
   throw serviceAccountNotFound(id)
 }
 
-function keyNotFound(id: string): string {
-  return `This service account has no API key with the id "${id}".`
+function keyNotFound(id: string): AppError {
+  const sentence = `This service account has no API key with the id "${id}".`
+  return new AppError('not_found', sentence, { param: 'key_id' })
 }
 
 const idParam = { id: 'The id of the service account.' }
 const notFound = `There is no service account with the id "${idExample}".`
-const keyExample = {
-  ...apiKeyExample,
-  id: '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a61',
-  name: 'import host',
-}

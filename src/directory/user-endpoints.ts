@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
-import { idExample, instantExample, listExample, listOf, listPage, pageQuery } from '#api/shapes.ts'
+import { idExample, instantExample, pageQuery, pageResponse, renderPage } from '#api/shapes.ts'
 import { actorOf } from '#audit/audit.ts'
 import { readLabel } from '#lib/label.ts'
 import { compileChecker } from '#lib/schema.ts'
@@ -16,10 +16,10 @@ import {
   userDetailsRecord,
   userRecord,
 } from './user-record.ts'
-import { idpNameError, type UserChange, type Users } from './users.ts'
+import { idpNameError, type UserChange, type Users } from './user-store.ts'
 
 /** Users and service accounts. */
-export function userEndpoints({ users }: { users: Users }): Endpoint[] {
+export function userEndpoints(users: Users): Endpoint[] {
   return [
     endpoint({
       method: 'GET',
@@ -30,17 +30,10 @@ export function userEndpoints({ users }: { users: Users }): Endpoint[] {
       description:
         'Every user seen with a token, and the service accounts (`kind=service`), by name.',
       query: userListQuery,
-      responses: {
-        200: {
-          description: 'A page of users.',
-          content: json(listOf(userRecord), listExample(userExample)),
-        },
-      },
+      responses: { 200: pageResponse('A page of users.', userRecord, userExample) },
       errors: { unprocessable: '"kind" must be "user" or "service".' },
-      async handle({ query: { q: text, kind, limit, after } }) {
-        const { users: found, hasMore } = await users.list({ text, kind }, { limit, after })
-        return listPage(found.map(renderUser), hasMore)
-      },
+      handle: async ({ query: { q: text, kind, ...page } }) =>
+        renderPage(await users.list({ text, kind }, page), renderUser),
     }),
 
     endpoint({

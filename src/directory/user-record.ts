@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { instant, nullable } from '#api/shapes.ts'
 import { permissionNames } from '#auth/permissions.ts'
 import { isUuid } from '#lib/uuid.ts'
-import { type User, type UserDetails, userNotFound } from './users.ts'
+import { type User, type UserDetails, userNotFound } from './user-store.ts'
 
 /** A user id from a path; throws `not_found` for a text that cannot be one. */
 export function readUserId(id: string): string {

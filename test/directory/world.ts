@@ -7,7 +7,6 @@ import { userIdOf } from '#auth/principal.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { type Database, openDatabase } from '#db/client.ts'
-import { createDirectory } from '#directory/directory.ts'
 import { directoryEndpoints } from '#directory/module.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { describedAnswers } from '#test/support/described-answers.ts'
@@ -66,7 +65,6 @@ export async function startWorld(database: Database, options: WorldOptions = {})
   const now = () => new Date(Date.now() + offsetMs)
   const audit = createAudit({ database, now })
   const auth = await createAuth({ config, database, audit, log: quietLog, now, fetch })
-  const directory = createDirectory({ database, auth, audit, config, now })
   const who: Endpoint = endpoint({
     method: 'GET',
     path: '/who',
@@ -78,7 +76,7 @@ export async function startWorld(database: Database, options: WorldOptions = {})
   })
   const endpoints = [
     ...apiKeyEndpoints({ auth, now }),
-    ...directoryEndpoints({ directory, now }),
+    ...directoryEndpoints({ database, auth, audit, config, now }),
     ...auditEndpoints({ audit }),
     who,
   ]
