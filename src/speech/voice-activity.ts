@@ -41,7 +41,6 @@ export class VoiceActivity {
   #frameFilled = 0
   #samplesSeen = 0
   #loudFrames = 0
-  #loudFramesTotal = 0
   #onsetSum = 0
   #speaking = false
   #startSample = 0
@@ -91,11 +90,6 @@ export class VoiceActivity {
     return span
   }
 
-  /** Total speech so far, without pauses. */
-  speechMs(): number {
-    return this.#loudFramesTotal * frameMs
-  }
-
   #closeFrame(): VoiceChange | null {
     const power = this.#frameSum / this.#frameSamples / (fullScale * fullScale)
     const ratio = this.#speaking ? holdRatio : onsetRatio
@@ -119,7 +113,6 @@ export class VoiceActivity {
     this.#endSample = this.#samplesSeen
     this.#speechSum = this.#onsetSum
     this.#speechFrames = this.#loudFrames
-    this.#loudFramesTotal += this.#loudFrames
     return { speaking: true, atMs: this.#toMs(this.#startSample) }
   }
 
@@ -127,7 +120,6 @@ export class VoiceActivity {
     this.#endSample = this.#samplesSeen
     this.#speechSum += power
     this.#speechFrames += 1
-    this.#loudFramesTotal += 1
     return null
   }
 

@@ -2,9 +2,9 @@ import { expect } from 'bun:test'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { type EnginePool, poolEngines } from '#speech/engines/pool.ts'
+import type { Recognition } from '#speech/recognition/live-recognition.ts'
 import { openRecognition } from '#speech/recognition/open-recognition.ts'
 import type {
-  Recognition,
   RecognitionEvent,
   RecognitionOptions,
   RecognitionStats,

@@ -1,6 +1,10 @@
-import { followSignal, sleep } from '#lib/deadline.ts'
-import { EngineError } from '#speech/engine.ts'
-import { EngineConnection, type EngineRequest, openEngineConnection } from './engine-connection.ts'
+import { sleep } from '#lib/deadline.ts'
+import type { EngineError } from '#speech/engine.ts'
+import {
+  type EngineConnection,
+  type EngineRequest,
+  openEngineConnection,
+} from './engine-connection.ts'
 
 export type EngineSearchOptions = {
   readonly request: Omit<EngineRequest, 'signal'>
@@ -71,13 +75,14 @@ export class EngineSearch {
 
   async #run(search: AbortController, avoid: string | null): Promise<void> {
     const isCurrent = () => this.#controller === search && !search.signal.aborted
-    const { controller, release } = followSignal(search.signal)
-    const timer = setTimeout(() => controller.abort(), this.#options.limitMs)
+    const { request, limitMs } = this.#options
     try {
-      const { request } = this.#options
-      const choice = { ...request.choice, avoid }
       const connection = await openWithRetries(
-        { ...request, choice, signal: controller.signal },
+        {
+          ...request,
+          choice: { ...request.choice, avoid },
+          signal: AbortSignal.any([search.signal, AbortSignal.timeout(limitMs)]),
+        },
         () => {
           if (isCurrent()) this.#options.retrying()
         },
@@ -89,9 +94,6 @@ export class EngineSearch {
       if (!isCurrent()) return
       this.#controller = null
       this.#options.failed(error as EngineError)
-    } finally {
-      clearTimeout(timer)
-      release()
     }
   }
 }
@@ -102,24 +104,15 @@ async function openWithRetries(
   retrying: () => void,
 ): Promise<EngineConnection> {
   for (let pauseMs = pauseMsMin; ; pauseMs = Math.min(pauseMs * 2, pauseMsMax)) {
-    const outcome = await attempt(request)
-    if (outcome instanceof EngineConnection) return outcome
-    // The engine's own error is more specific than a timeout.
-    if (request.signal.aborted || outcome.kind === 'refused') throw outcome
-    retrying()
-    await sleep(pauseMs, request.signal).catch(() => {})
-    if (request.signal.aborted) throw outcome
-  }
-}
-
-async function attempt(request: EngineRequest): Promise<EngineConnection | EngineError> {
-  try {
-    const connection = await openEngineConnection(request)
-    if (!request.signal.aborted) return connection
-    connection.abort()
-    return new EngineError('unreachable', 'the search was cancelled')
-  } catch (error) {
-    if (error instanceof EngineError) return error
-    return new EngineError('broken', 'the engine could not be opened', { cause: error })
+    try {
+      return await openEngineConnection(request)
+    } catch (error) {
+      // The engine's own error is more specific than a timeout.
+      if (request.signal.aborted || (error as EngineError).kind === 'refused') throw error
+      retrying()
+      await sleep(pauseMs, request.signal).catch(() => {
+        throw error
+      })
+    }
   }
 }

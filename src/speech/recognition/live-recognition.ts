@@ -1,12 +1,11 @@
 import type { Config } from '#config/schema.ts'
-import type { EngineEvent } from '#speech/engine.ts'
+import type { Engine, EngineEvent } from '#speech/engine.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { EngineConnection, EngineRequest } from './engine-connection.ts'
 import { EngineFailover } from './engine-failover.ts'
 import { LagMeter, LatencyMeter } from './latency.ts'
 import { AudioLedger } from './ledger.ts'
 import type {
-  Recognition,
   RecognitionEvent,
   RecognitionFailure,
   RecognitionOptions,
@@ -17,14 +16,7 @@ import { SilenceDetector } from './silence-detection.ts'
 import { clampWord, type EstimatedSpan, estimateSpan } from './span-estimation.ts'
 import { SpeechActivity } from './speech-activity.ts'
 import { TranscriptWriter } from './transcript-writer.ts'
-import {
-  audioLost,
-  engineLagging,
-  engineMute,
-  engineRollover,
-  engineWaiting,
-  type Rollover,
-} from './warnings.ts'
+import { audioLost, engineMute, engineRollover, type Rollover, warning } from './warnings.ts'
 
 type Partial = Extract<EngineEvent, { type: 'partial' }>
 type Final = Extract<EngineEvent, { type: 'final' }>
@@ -33,11 +25,15 @@ type Final = Extract<EngineEvent, { type: 'final' }>
 const keptSilenceMs = 2_000
 
 /**
- * The recognition of one session, from its first engine to its ending. Owns the timeline: speech
- * activity, ledger, latency and lag, transcripts, and the engine failover.
+ * Recognises the audio of one client session on one continuous timeline, across engine failures. It
+ * limits the audio that an engine has not processed, keeps audio without a final for replay to a new
+ * engine, and accounts for every millisecond. Times are milliseconds from the session's first sample.
+ * Owns speech activity, ledger, latency and lag, transcripts, and the engine failover.
  */
-export class LiveRecognition implements Recognition {
-  readonly engine: Recognition['engine']
+export class Recognition {
+  /** The first engine of the session. */
+  readonly engine: Pick<Engine, 'name' | 'features'>
+  /** The rate of the samples to write. It never changes, even if a later engine uses another. */
   readonly sampleRateHz: number
   readonly #options: RecognitionOptions
   readonly #settings: Config['speech']
@@ -66,8 +62,8 @@ export class LiveRecognition implements Recognition {
     { settings, log }: { readonly settings: Config['speech']; readonly log: Log },
     options: RecognitionOptions,
   ) {
-    const { name, features, sampleRateHz } = connection.engine
-    this.engine = { name, features }
+    const { sampleRateHz } = connection.engine
+    this.engine = connection.engine
     this.sampleRateHz = sampleRateHz
     this.#options = options
     this.#settings = settings
@@ -97,10 +93,12 @@ export class LiveRecognition implements Recognition {
     if (options.signal.aborted) this.abort()
   }
 
+  /** Milliseconds of audio that may be written now; 0: wait for the `writable` event. */
   writableMs(): number {
     return this.#isEnding || this.#isOver ? 0 : this.#failover.writableMs()
   }
 
+  /** Writes at most `writableMs` of audio, plus one piece. */
   write(samples: Int16Array): void {
     if (this.#isEnding || this.#isOver || samples.length === 0) return
     this.#activity.write(samples)
@@ -112,10 +110,12 @@ export class LiveRecognition implements Recognition {
     this.#dropSettled()
   }
 
+  /** Requests finals of all audio written so far, then `finalized` with this id. May be queued. */
   finalize(id: string): void {
     if (!this.#isEnding && !this.#isOver) this.#failover.finalize(id)
   }
 
+  /** Marks the end of the audio: the remaining finals follow, then `ended`. */
   end(): void {
     if (this.#isEnding || this.#isOver) return
     this.#isEnding = true
@@ -124,6 +124,7 @@ export class LiveRecognition implements Recognition {
     this.#failover.end()
   }
 
+  /** Ends the recognition immediately; no event follows. Returns the statistics so far. */
   abort(): RecognitionStats {
     this.#stop()
     return this.stats()
@@ -197,15 +198,8 @@ export class LiveRecognition implements Recognition {
     this.#partialText = ''
     this.#silence.textReturned(this.#failover.processedMs() ?? endMs)
     this.#latency.final(endMs)
-    this.#transcripts.final({
-      text,
-      startMs,
-      endMs,
-      speechFinal,
-      confidence,
-      words,
-      fromFinalize,
-    })
+    const transcript = { text, startMs, endMs, speechFinal, confidence, words }
+    this.#transcripts.final({ ...transcript, fromFinalize })
   }
 
   #estimateSpan(span: Partial | Final): EstimatedSpan {
@@ -226,7 +220,7 @@ export class LiveRecognition implements Recognition {
     this.#dropSettled()
     if (hasAdvanced || hasFinal) this.#emit({ type: 'progress' })
     const lagMs = this.#lag.check(this.#activity.receivedMs(), processedMs)
-    if (lagMs !== null) this.#emit(engineLagging(lagMs))
+    if (lagMs !== null) this.#emit(warning('engine_lagging', { lag_ms: lagMs }))
     const silent = this.#silence.check(processedMs, this.#failover.engine.features.partials)
     if (silent === null) return
     const isReplaced = !silent.isConfirmed && this.#failover.mayReplace()
@@ -253,7 +247,7 @@ export class LiveRecognition implements Recognition {
   }
 
   #onWaiting(): void {
-    if (!this.#hasWarnedWaiting) this.#emit(engineWaiting())
+    if (!this.#hasWarnedWaiting) this.#emit(warning('engine_waiting', {}))
     this.#hasWarnedWaiting = true
   }
 

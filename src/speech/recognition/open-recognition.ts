@@ -2,8 +2,8 @@ import type { Config } from '#config/schema.ts'
 import type { EnginePool } from '#speech/engines/pool.ts'
 import type { Log } from '#telemetry/log.ts'
 import { openEngineConnection } from './engine-connection.ts'
-import { LiveRecognition } from './live-recognition.ts'
-import type { Recognition, RecognitionOptions } from './recognition.ts'
+import { Recognition } from './live-recognition.ts'
+import type { RecognitionOptions } from './recognition.ts'
 
 export type RecognitionDeps = {
   readonly pool: EnginePool
@@ -23,5 +23,5 @@ export async function openRecognition(
     options: { language, vocabulary, endpointingMs },
   }
   const connection = await openEngineConnection({ ...request, signal: options.signal })
-  return new LiveRecognition(connection, request, deps, options)
+  return new Recognition(connection, request, deps, options)
 }

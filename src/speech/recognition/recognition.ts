@@ -1,29 +1,5 @@
-import type { EngineFeatures, Language, Word } from '#speech/engine.ts'
-
-/**
- * Recognises the audio of one client session on one continuous timeline, across engine failures.
- * It limits the audio that an engine has not processed, keeps audio without a final for replay to
- * a new engine, and accounts for every millisecond. Times are milliseconds from the session's
- * first sample.
- */
-export type Recognition = {
-  /** The first engine of the session. */
-  readonly engine: { readonly name: string; readonly features: EngineFeatures }
-  /** The rate of the samples to write. It never changes, even if a later engine uses another. */
-  readonly sampleRateHz: number
-  /** Milliseconds of audio that may be written now; 0: wait for the `writable` event. */
-  writableMs(): number
-  /** Writes at most `writableMs` of audio, plus one piece. */
-  write(samples: Int16Array): void
-  /** Requests finals of all audio written so far, then `finalized` with this id. May be queued. */
-  finalize(id: string): void
-  /** Marks the end of the audio: the remaining finals follow, then `ended`. */
-  end(): void
-  /** Ends the recognition immediately; no event follows. Returns the statistics so far. */
-  abort(): RecognitionStats
-  progress(): RecognitionProgress
-  stats(): RecognitionStats
-}
+import type { Language, Word } from '#speech/engine.ts'
+import type { Recognition } from './live-recognition.ts'
 
 export type RecognitionProgress = {
   readonly receivedMs: number
@@ -49,6 +25,7 @@ export type RecognitionOptions = {
   readonly listener: (event: RecognitionEvent) => void
 }
 
+/** Resolves when an engine is ready to receive audio; rejects with an `EngineError`. */
 export type OpenRecognition = (options: RecognitionOptions) => Promise<Recognition>
 
 export type RecognitionEvent =
@@ -86,16 +63,11 @@ export type RecognitionWarning = {
    * `engine_lagging`: a live session lags by more than `max_lag_ms`. `engine_mute`: the engine
    * returns no text for speech. `engine_rollover`: a new engine continues the session.
    * `engine_waiting`: no engine is available at the moment. `audio_lost`: a span will never be
-   * transcribed.
+   * transcribed. Sessions add `unknown_fields` and `frames_forgotten`.
    */
-  readonly code:
-    | 'engine_lagging'
-    | 'engine_mute'
-    | 'engine_rollover'
-    | 'engine_waiting'
-    | 'audio_lost'
+  readonly code: string
   readonly message: string
-  readonly details: Readonly<Record<string, unknown>>
+  readonly details: Record<string, unknown>
 }
 
 export type RecognitionFailure = 'engine_failed' | 'engine_stalled' | 'finalize_timeout'

@@ -1,5 +1,20 @@
 import type { ConnectionFailure } from './engine-connection.ts'
 import type { RecognitionWarning, TimeSpan } from './recognition.ts'
+import type { SilentSpeech } from './silence-detection.ts'
+import { totalMs } from './speech-activity.ts'
+
+const messages = {
+  engine_lagging: 'Transcripts lag far behind the live audio.',
+  engine_waiting: 'No speech engine is available; the session is waiting for one.',
+  audio_lost: 'Speech was lost in an engine failure and will not be transcribed.',
+  unknown_fields: 'The handshake contains unknown parameters or fields.',
+  frames_forgotten: 'Some of the missed frames are no longer available.',
+}
+
+/** A warning whose code determines its message. */
+export function warning(code: keyof typeof messages, details: object): RecognitionWarning {
+  return { type: 'warning', code, message: messages[code], details: { ...details } }
+}
 
 /** `limit`: the engine's own session limit was near or reached; nothing failed. */
 export type RolloverReason = ConnectionFailure | 'mute' | 'limit'
@@ -15,71 +30,43 @@ export type Rollover = {
   readonly replayedMs: number
 }
 
-const rolloverMessages = {
-  failed: 'The speech engine failed; the session continues on a new engine.',
-  stalled: 'The speech engine made no progress; the session continues on a new engine.',
-  mute: 'The speech engine returned no text for speech; the session continues on a new engine.',
-  limit: "The speech engine's session limit was reached; the session continues on a new engine.",
-} as const
+const rolloverCauses = {
+  failed: 'The speech engine failed',
+  stalled: 'The speech engine made no progress',
+  mute: 'The speech engine returned no text for speech',
+  limit: "The speech engine's session limit was reached",
+}
 
 export function engineRollover(rollover: Rollover): RecognitionWarning {
   const { reason, from, to, atMs, replayedMs } = rollover
   return {
     type: 'warning',
     code: 'engine_rollover',
-    message: rolloverMessages[reason],
+    message: `${rolloverCauses[reason]}; the session continues on a new engine.`,
     details: { reason, from, to, at_ms: atMs, replayed_ms: replayedMs },
   }
 }
 
-/** `isReplaced`: another engine will receive the same audio. */
+/** `replaced`: another engine will receive the same audio. */
 export function engineMute(
-  span: TimeSpan & { speechMs: number },
-  isReplaced: boolean,
+  { startMs, endMs, speechMs }: SilentSpeech,
+  replaced: boolean,
 ): RecognitionWarning {
   return {
     type: 'warning',
     code: 'engine_mute',
-    message: isReplaced
+    message: replaced
       ? 'The speech engine returns no text for audio that sounds like speech; trying another engine.'
       : 'No text was recognised in audio that sounds like speech.',
-    details: {
-      start_ms: span.startMs,
-      end_ms: span.endMs,
-      speech_ms: span.speechMs,
-      replaced: isReplaced,
-    },
-  }
-}
-
-export function engineLagging(lagMs: number): RecognitionWarning {
-  return {
-    type: 'warning',
-    code: 'engine_lagging',
-    message: 'Transcripts lag far behind the live audio.',
-    details: { lag_ms: lagMs },
-  }
-}
-
-export function engineWaiting(): RecognitionWarning {
-  return {
-    type: 'warning',
-    code: 'engine_waiting',
-    message: 'No speech engine is available; the session is waiting for one.',
-    details: {},
+    details: { start_ms: startMs, end_ms: endMs, speech_ms: speechMs, replaced },
   }
 }
 
 /** `spans`: the lost speech, in order. */
 export function audioLost(spans: readonly TimeSpan[]): RecognitionWarning {
-  return {
-    type: 'warning',
-    code: 'audio_lost',
-    message: 'Speech was lost in an engine failure and will not be transcribed.',
-    details: {
-      start_ms: spans[0]?.startMs,
-      end_ms: spans.at(-1)?.endMs,
-      speech_ms: spans.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0),
-    },
-  }
+  return warning('audio_lost', {
+    start_ms: spans[0]?.startMs,
+    end_ms: spans.at(-1)?.endMs,
+    speech_ms: totalMs(spans),
+  })
 }

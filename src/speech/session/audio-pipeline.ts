@@ -1,8 +1,8 @@
 import type { AudioDecoder, AudioFormat } from '#speech/decoders/decoder.ts'
 import { openAudioDecoder } from '#speech/decoders/open-decoder.ts'
+import type { Recognition } from '#speech/recognition/live-recognition.ts'
 import type {
   OpenRecognition,
-  Recognition,
   RecognitionOptions,
   RecognitionStats,
 } from '#speech/recognition/recognition.ts'

@@ -1,8 +1,8 @@
 import type { Config } from '#config/schema.ts'
 import type { AudioFaults } from '#speech/decoders/decoder.ts'
 import type { Language } from '#speech/engine.ts'
+import type { Recognition } from '#speech/recognition/live-recognition.ts'
 import type {
-  Recognition,
   RecognitionEvent,
   RecognitionStats,
   Transcript,
@@ -81,7 +81,7 @@ export function renderEvent(
     case 'finalized':
       return { type: 'finalized', id: event.id, audio_ms: wholeMs(event.audioMs) }
     case 'warning':
-      return { ...event, details: { ...event.details } }
+      return event
     case 'transcript':
       return renderTranscript(event, query.language, handshake.options.words)
   }
@@ -115,18 +115,6 @@ function renderTranscript(
       : {}),
     from_finalize: transcript.fromFinalize,
   }
-}
-
-const warnings = {
-  unknown_fields: 'The handshake contains unknown parameters or fields.',
-  frames_forgotten: 'Some of the missed frames are no longer available.',
-}
-
-export function renderWarning(
-  code: keyof typeof warnings,
-  details: Record<string, unknown>,
-): UnsentFrame {
-  return { type: 'warning', code, message: warnings[code], details }
 }
 
 export function renderSessionError(error: SessionError, stats: SessionStats | null): UnsentFrame {

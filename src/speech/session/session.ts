@@ -4,11 +4,12 @@ import type { Config } from '#config/schema.ts'
 import { newId } from '#lib/id.ts'
 import type { RequestContext } from '#lib/request-context.ts'
 import type { OpenRecognition } from '#speech/recognition/recognition.ts'
+import { warning } from '#speech/recognition/warnings.ts'
 import { type AudioBudget, AudioQueue } from './audio-queue.ts'
 import type { Handshake, ResumeRequest } from './client-frames.ts'
 import { type ClientSocket, Outbox } from './outbox.ts'
 import type { SessionQuery } from './query.ts'
-import { renderSessionError, renderWarning } from './render-frames.ts'
+import { renderSessionError } from './render-frames.ts'
 import { renderFrame } from './server-frames.ts'
 import { type ExpiredDeadline, SessionDeadlines } from './session-deadlines.ts'
 import { type SessionError, sessionError } from './session-error.ts'
@@ -169,7 +170,7 @@ export class SpeechSession {
     this.#deadlines.messageReceived()
     if (droppedSeq > lastSeq) {
       const details = { after_seq: lastSeq, to_seq: droppedSeq }
-      this.#outbox.push(renderWarning('frames_forgotten', details))
+      this.#outbox.push(warning('frames_forgotten', details))
     }
     this.#transcriber.announceReady(true)
     this.#queue.pauseIfFull()

@@ -4,18 +4,13 @@ import type {
   RecognitionEvent,
   RecognitionStats,
 } from '#speech/recognition/recognition.ts'
+import { warning } from '#speech/recognition/warnings.ts'
 import { type AudioPipeline, openAudioPipeline } from './audio-pipeline.ts'
 import type { AudioQueue } from './audio-queue.ts'
 import { type Handshake, readControl } from './client-frames.ts'
 import type { Outbox } from './outbox.ts'
 import type { SessionQuery } from './query.ts'
-import {
-  renderEvent,
-  renderReady,
-  renderSessionError,
-  renderStats,
-  renderWarning,
-} from './render-frames.ts'
+import { renderEvent, renderReady, renderSessionError, renderStats } from './render-frames.ts'
 import type { SessionStats } from './server-frames.ts'
 import type { SessionDeadlines } from './session-deadlines.ts'
 import { flowViolation, internalError, SessionError, sessionError } from './session-error.ts'
@@ -94,7 +89,7 @@ export class Transcriber {
     }
     this.announceReady(false)
     if (handshake.ignored.length > 0) {
-      outbox.push(renderWarning('unknown_fields', { fields: handshake.ignored }))
+      outbox.push(warning('unknown_fields', { fields: handshake.ignored }))
     }
     for (const event of this.#earlyEvents.splice(0)) this.#onEvent(event)
     queue.hold(false)

@@ -2,9 +2,9 @@ import { AppError } from '#lib/errors.ts'
 import type { Encoding } from '#speech/decoders/decoder.ts'
 import { openAudioDecoder } from '#speech/decoders/open-decoder.ts'
 import type { Language } from '#speech/engine.ts'
+import type { Recognition } from '#speech/recognition/live-recognition.ts'
 import type {
   OpenRecognition,
-  Recognition,
   RecognitionEvent,
   RecognitionStats,
   Transcript,

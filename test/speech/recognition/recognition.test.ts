@@ -14,7 +14,7 @@ const sentences = [
 test('every word is transcribed once, in order, with times, and every millisecond is accounted for', async () => {
   const engine = createScriptedEngine()
   const recorder = await recordEngines({ engines: [engine] })
-  expect(recorder.recognition.engine).toEqual({ name: 'scripted', features: engine.features })
+  expect(recorder.recognition.engine).toMatchObject({ name: 'scripted', features: engine.features })
   expect(recorder.recognition.sampleRateHz).toBe(sampleRateHz)
   const { samples, words } = speak(sentences, 700)
   await recorder.write(samples)
