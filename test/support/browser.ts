@@ -1,14 +1,14 @@
 import puppeteer, { type Browser, type Page } from 'puppeteer-core'
 
 /**
- * A real browser without a window. Where it is not installed its tests are skipped, except in
- * continuous integration, which installs it.
+ * A real headless browser. Its tests are skipped where it is not installed, except in continuous
+ * integration, which installs it.
  */
 const executable = Bun.which('chromium')
 export const isBrowserMissing = executable === null && process.env['CI'] !== 'true'
 
 const lookMs = 50
-/** A busy machine takes its time. */
+/** A loaded machine is slow. */
 const patienceMs = 60_000
 
 export async function openBrowser(): Promise<Browser> {
@@ -28,9 +28,11 @@ export async function openBrowser(): Promise<Browser> {
 
 export type Visit = {
   readonly page: Page
-  /** Requests to other hosts (which are refused), failures that the console or a script tells of. */
+  /**
+   * Requests to other hosts (which are refused), and failures reported by the console or a script.
+   */
   readonly faults: readonly string[]
-  /** Resolves once the reader sees this text inside of what the selector names. */
+  /** Resolves when the elements that match the selector show this text. */
   waitForText(selector: string, text: string): Promise<void>
 }
 
@@ -62,7 +64,7 @@ export async function visit(browser: Browser, url: string): Promise<Visit> {
   }
 }
 
-/** Also of what a page made itself: `blob:http://…`. */
+/** Includes URLs that a page created: `blob:http://…`. */
 function isSameHost(url: string, own: string): boolean {
   return new URL(url.replace(/^blob:/, '')).host === new URL(own).host
 }

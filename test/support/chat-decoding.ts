@@ -74,7 +74,7 @@ export function chunk(delta: object, finishReason: string | null = null, more: o
   }
 }
 
-/** A delta with tool calls: `[index, id, name, arguments]` each, null for what is not sent. */
+/** A delta with tool calls: `[index, id, name, arguments]` each; null omits a field. */
 export function callDelta(
   ...calls: [index: number | null, id: string | null, name: string | null, text: unknown][]
 ) {

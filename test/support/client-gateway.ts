@@ -48,8 +48,8 @@ export async function startClientGateway(kind: Kind): Promise<ClientGateway> {
 }
 
 /**
- * Throws unless the model got all of this when it was asked to recall it. The demo models prove it
- * by their word count.
+ * Throws unless the model received all of these texts. The demo models prove it by their word
+ * count.
  */
 export function expectRecall(
   kind: Kind,

@@ -14,8 +14,7 @@ type Sent = {
 }
 
 /**
- * Calls operations by method and path, and throws where the traffic does not conform to the
- * document.
+ * Calls operations by method and path, and throws if the traffic does not conform to the document.
  */
 export type ConformingClient = {
   call(place: string, sent?: Sent): Promise<JsonObject>

@@ -18,30 +18,32 @@ import { quietLog } from './quiet-log.ts'
 /** The server that the tests use; without it they use the embedded database. */
 export const serverUrl = process.env['DATABASE_URL']
 
-/** For the databases of all test files that may run at once. */
+/** For the databases of all test files that may run concurrently. */
 const memoryBytesMin = 2 * 1024 ** 3
 
-/** Another one for every release of the engine and every set of migrations. */
+/** A separate one for every release of the engine and every set of migrations. */
 const templateVersion = hashTemplate()
 const templateDatabase = `sluice_template_${templateVersion}`
 
 export type TestPlace = {
-  /** What `openDatabase` needs to open the same database again. */
+  /** The parameters for `openDatabase` to open the same database again. */
   readonly databaseUrl: string | undefined
   readonly dataFolder: string
-  /** Removes the database; everything that uses it must be closed before. */
+  /** Removes the database; all of its users must be closed before. */
   remove(): Promise<void>
 }
 
 export type TestDatabase = Database & { readonly place: TestPlace }
 
-/** Does what only the first database of a machine needs, and what takes longer than a test may. */
+/**
+ * Prepares what only the first database on a machine needs, and which takes longer than a test may.
+ */
 export async function prepareDatabases(): Promise<void> {
   if (serverUrl === undefined) await templateCluster()
   else await prepareTemplateDatabase(serverUrl)
 }
 
-/** A migrated database that nobody else has; `close` removes it. */
+/** A private, migrated database; `close` removes it. */
 export async function openTestDatabase(log: Log = quietLog): Promise<TestDatabase> {
   const place = await createTestPlace()
   const database = await openDatabase({ ...place, connectionsMax: 4, log })
@@ -55,13 +57,13 @@ export async function openTestDatabase(log: Log = quietLog): Promise<TestDatabas
   }
 }
 
-/** A database with its tables and no rows, of its own name in the server or in a folder. */
+/** A database with tables and no rows, under its own name in the server or in a folder. */
 export async function createTestPlace(): Promise<TestPlace> {
   if (serverUrl === undefined) return createEmbeddedPlace()
   return createServerPlace(` template ${templateDatabase}`)
 }
 
-/** The same without tables, where there is a server. */
+/** The same without tables, if there is a server. */
 export async function createBarePlace(): Promise<TestPlace> {
   return serverUrl === undefined ? createEmbeddedPlace() : createServerPlace('')
 }
@@ -106,7 +108,10 @@ function urlOf(name: string): string {
   return url.href
 }
 
-/** Making the tables takes ten times as long as copying them: one is kept for all test runs. */
+/**
+ * Creating the tables takes ten times as long as copying them: one database is kept for all test
+ * runs.
+ */
 async function prepareTemplateDatabase(url: string): Promise<void> {
   const template = templateDatabase
   const client = postgres(url, { max: 1, onnotice: () => {} })
@@ -156,7 +161,7 @@ function hashTemplate(): string {
   return new Bun.CryptoHasher('sha256').update(contents.join('\0')).digest('hex').slice(0, 16)
 }
 
-/** Copying a thousand files into memory takes a tenth of the time, where there is room for it. */
+/** Copying a thousand files into memory takes a tenth of the time, if there is enough. */
 function scratchFolder(): string {
   const memory = '/dev/shm'
   if (!existsSync(memory)) return tmpdir()

@@ -1,4 +1,4 @@
-/** Numbers that look like chance and are the same in every run: a linear congruential generator. */
+/** Pseudo-random numbers that are the same in every run: a linear congruential generator. */
 export function createDice(seed: number): { upTo(count: number): number } {
   let state = seed
   return {

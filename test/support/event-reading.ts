@@ -1,10 +1,10 @@
-/** Reads a text/event-stream answer step by step, so that a test can act in the middle of it. */
+/** Reads a text/event-stream response step by step, so that a test can act in the middle of it. */
 export type EventReading = {
-  /** What has arrived so far. */
+  /** The received text so far. */
   readonly text: () => string
-  /** Resolves when the text so far matches. */
+  /** Resolves when the received text matches. */
   until(pattern: RegExp): Promise<void>
-  /** Everything, once the answer has ended; rejects when it was cut off. */
+  /** The whole text, after the response ended; rejects if it was truncated. */
   whole(): Promise<string>
 }
 

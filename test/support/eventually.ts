@@ -1,7 +1,7 @@
 const lookMs = 2
 const patienceMs = 30_000
 
-/** Resolves once the condition holds; throws when it does not come to hold. */
+/** Resolves when the condition holds; throws if it does not within the time limit. */
 export async function eventually(
   what: string,
   holds: () => boolean | Promise<boolean>,

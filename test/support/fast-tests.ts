@@ -3,7 +3,7 @@ import { join, relative } from 'node:path'
 
 const root = join(import.meta.dir, '../..')
 
-/** Packages and modules that a test imports, however indirectly, to have a database or a gateway. */
+/** Packages and modules that give a test a database or a gateway, directly or indirectly. */
 const slowImports = new Set(['postgres', 'puppeteer-core', 'src/app.ts', 'src/worker.ts'])
 const startsProcess = /\bBun\.spawn|\bnew Worker\(|'node:child_process'/
 

@@ -24,8 +24,8 @@ export type Gateway = {
   logLines: readonly string[]
   token(groups?: readonly string[], subject?: string): Promise<string>
   /**
-   * A request with a token of group `users`, unless other headers say otherwise; what is answered is
-   * checked as `checkedFetch` says.
+   * A request with a token of group `users`, unless other headers are given; the response is
+   * validated by `checkedFetch`.
    */
   request(path: string, init?: RequestInit): Promise<Response>
   post(path: string, body: unknown): Promise<Response>
@@ -50,17 +50,17 @@ export type GatewayOptions = {
   files?: Partial<Config['files']>
   speech?: Partial<Config['speech']>
   docs?: Partial<Config['docs']>
-  /** Groups beside those that are shipped, by name. */
+  /** Groups in addition to the predefined ones, by name. */
   groups?: Config['groups']
   engine?: Partial<Config['engine'][number]>[]
   environment?: Record<string, string>
-  /** One that others use as well; it is left open. */
+  /** A shared database, which is not closed. */
   database?: Database
-  /** What finds passages of files, in place of the gateway's own. */
+  /** A replacement for the search of passages. */
   search?: Search
 }
 
-/** The whole product in this process, on a free port, with a database of its own. */
+/** The whole product in this process, on a free port, with its own database. */
 export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
   const logLines: string[] = []
   const log = createLog({

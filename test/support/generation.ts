@@ -7,7 +7,7 @@ import { toAppError } from '#lib/errors.ts'
 import { createRequestContext, type RequestContext } from '#lib/request-context.ts'
 import { fetchTransport } from './transport.ts'
 
-/** A request that says nothing beyond one user message. */
+/** A request with one user message and defaults. */
 export function makeRequest(given: Partial<GenerationRequest> = {}): GenerationRequest {
   return {
     model: 'a-model',
@@ -40,7 +40,7 @@ export function userMessage(text: string): GenerationRequest['items'][number] {
   return { type: 'message', role: 'user', parts: [{ type: 'text', text }] }
 }
 
-/** The quirks that hold where the configuration says nothing. */
+/** The quirks of an unconfigured upstream. */
 export const defaultQuirks: UpstreamQuirks = {
   maxTokensField: 'max_tokens',
   reasoningFields: ['reasoning', 'reasoning_content'],
@@ -89,7 +89,7 @@ export function makeRequestContext(signal = new AbortController().signal): Reque
   return createRequestContext({ requestId: 'req_1', principal, signal })
 }
 
-/** Every event, and the error that ended them; the grammar is checked on the way. */
+/** Every event, and the error that ended them; validates the grammar. */
 export async function collectEvents(
   batches: AsyncIterable<EventBatch>,
 ): Promise<{ events: GenerationEvent[]; error: AppError | null }> {
@@ -107,7 +107,9 @@ export async function collectEvents(
   }
 }
 
-/** The same events with adjacent deltas of a block as one, which is all that bytes may change. */
+/**
+ * The same events with adjacent deltas of a block joined: splitting bytes may change nothing else.
+ */
 export function mergeDeltas(events: readonly GenerationEvent[]): GenerationEvent[] {
   const merged: GenerationEvent[] = []
   for (const event of events) {

@@ -16,10 +16,10 @@ export type TokenParts = {
 export type IdentityProvider = {
   readonly jwksUrl: string
   readonly issuer: string
-  /** How often the key set was asked for. */
+  /** The number of requests for the key set. */
   requestCount(): number
   publish(keys: readonly SigningKey[]): void
-  /** From now on, answers with this instead of the key set. */
+  /** From now on, responds with this instead of the key set. */
   answerWith(answer: () => Response | Promise<Response>): void
   goDown(): Promise<void>
   comeUp(): void
@@ -65,7 +65,7 @@ export function startIdentityProvider(keys: readonly SigningKey[]): IdentityProv
   }
 }
 
-/** A token with exactly these parts, however wrong they are, signed by a key of the provider. */
+/** A token with exactly these parts, valid or not, signed by a key of the provider. */
 export function signToken(key: SigningKey, parts: TokenParts): string {
   const header = { typ: 'JWT', alg: key.alg, kid: key.kid, ...parts.header }
   const input = signingInput(header, parts.claims)
@@ -78,7 +78,7 @@ export function signWithSecret(secret: string | Buffer, parts: TokenParts): stri
   return `${input}.${createHmac('sha256', secret).update(input).digest('base64url')}`
 }
 
-/** A token that claims to need no signature. */
+/** An unsigned token (`alg: none`). */
 export function unsignedToken(parts: TokenParts): string {
   return `${signingInput({ typ: 'JWT', alg: 'none', ...parts.header }, parts.claims)}.`
 }

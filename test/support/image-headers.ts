@@ -1,4 +1,4 @@
-/** The beginnings of image files, as far as they tell the size. */
+/** The headers of image files, up to the size. */
 
 export function toDataUrl(bytes: Uint8Array, type = 'image/png'): string {
   return `data:${type};base64,${Buffer.from(bytes).toString('base64')}`

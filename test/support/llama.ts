@@ -12,8 +12,8 @@ import { childrenOf, isAlive } from './process.ts'
 import { type TinyGguf, writeTinyGguf } from './tiny-gguf.ts'
 
 /**
- * Where node-llama-cpp is installed, as `.ci/llama` or `bun run llama:install` does it. Without it
- * what needs a model that really runs is skipped.
+ * The folder of node-llama-cpp, as installed by `.ci/llama` or `bun run llama:install`. Tests that
+ * run a model are skipped without it.
  */
 export const llamaPackage = process.env['SLUICE_TEST_LLAMA_PACKAGE']
 export const lacksLlama = llamaPackage === undefined

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { createServer, type Socket } from 'node:net'
 import { answerHonestly, answerWrongly, type Fault, type Stored } from './origin-answers.ts'
 
-/** What was asked, as it came; names of headers are lower case. */
+/** The received request; header names are lower case. */
 export type OriginQuestion = {
   readonly method: string
   readonly path: string
@@ -12,29 +12,32 @@ export type OriginQuestion = {
 type PutOptions = {
   /** With quotes; null: none. Default: derived from the content. */
   etag?: string | null
-  /** Whether parts can be asked for; default true. */
+  /** Whether ranges are supported; default true. */
   hasRanges?: boolean
-  /** Further headers of every answer. */
+  /** Additional headers of every response. */
   headers?: Readonly<Record<string, string>>
-  /** Sends so many bytes at a time, with a pause before each of them. */
+  /** Sends this many bytes at a time, with a pause before each. */
   pace?: { bytes: number; everyMs: number }
 }
 
-/** A server of files that can be told to lie, written byte by byte, as no library would do it. */
+/**
+ * A file server with scripted faults, written byte by byte, because no library misbehaves on
+ * purpose.
+ */
 export type ModelOrigin = {
   readonly port: number
   /** `http://127.0.0.1:<port>` */
   readonly url: string
   readonly questions: readonly OriginQuestion[]
-  /** Bytes of bodies that were handed to sockets. */
+  /** Body bytes that were handed to sockets. */
   readonly bytesSent: () => number
   readonly openConnections: () => number
-  /** Serves a content at a path from now on; answers its URL. */
+  /** Serves content at a path from now on; returns its URL. */
   put(path: string, content: Uint8Array, options?: PutOptions): string
   remove(path: string): void
-  /** The next requests for this path go wrong like this, one each; then it is honest again. */
+  /** The next requests for this path have these faults, one each. */
   misbehave(path: string, ...faults: readonly Fault[]): void
-  /** Every request for this path goes wrong like this. */
+  /** Every request for this path has this fault. */
   alwaysMisbehave(path: string, fault: Fault): void
   stop(): Promise<void>
 }

@@ -9,35 +9,35 @@ export type Stored = {
   readonly pace: { readonly bytes: number; readonly everyMs: number } | null
 }
 
-/** What one answer does wrong. */
+/** The fault of a response. */
 export type Fault =
-  /** Nothing is answered, and the connection is closed. */
+  /** No response; the connection is closed. */
   | { kind: 'dropped' }
-  /** The connection is closed after so many bytes of the body. */
+  /** The connection is closed after this many bytes of the body. */
   | { kind: 'cut'; afterBytes: number }
-  /** After so many bytes of the body nothing comes any more; less than none: not even a head. */
+  /** After this many bytes of the body nothing is sent; a negative number omits the headers too. */
   | { kind: 'stall'; afterBytes: number }
   /** One byte at a time. */
   | { kind: 'trickle'; everyMs: number }
-  /** The whole file with status 200, whatever part was asked for. */
+  /** The whole file with status 200, despite a range request. */
   | { kind: 'whole' }
-  /** This byte of the file is another one. */
+  /** This byte of the file is changed. */
   | { kind: 'flipped'; at: number }
-  /** The head says this, whatever the body is; null takes a header away. */
+  /** Overrides headers, whatever the body is; null removes a header. */
   | { kind: 'headers'; headers: Readonly<Record<string, string | null>> }
-  /** A coded body that holds so many bytes more than the head says. */
+  /** A compressed body that is this many bytes longer than announced. */
   | { kind: 'excess'; bytes: number }
-  /** A coded body that goes on for ever after the file. */
+  /** A compressed body that continues endlessly after the file. */
   | { kind: 'endless' }
-  /** A coded body that ends in order, after so many bytes. */
+  /** A compressed body that ends cleanly after this many bytes. */
   | { kind: 'short'; bytes: number }
-  /** A coded body of the right bytes, without a length. */
+  /** A compressed body with the right bytes and no length. */
   | { kind: 'chunked' }
-  /** Packed, as nobody has asked for. */
+  /** Compressed, although not requested. */
   | { kind: 'gzip' }
-  /** Another answer altogether. */
+  /** A different response. */
   | { kind: 'status'; status: number; headers?: Readonly<Record<string, string>>; body?: string }
-  /** From now on the file is another one. */
+  /** From now on the file is a different one. */
   | { kind: 'replaced'; content: Uint8Array }
 
 export type Connection = {
@@ -50,7 +50,10 @@ type Headers = Record<string, string | number | null>
 type Answer = { status: number; headers: Headers; body: Buffer; start: number }
 
 const pieceBytes = 65_536
-/** A `fetch` whose connection ends at once loses what had come; on real ways that takes its time. */
+/**
+ * A `fetch` whose connection ends immediately loses received bytes; a pause resembles a real
+ * network.
+ */
 const beforeCutMs = 10
 
 export async function answerHonestly(
@@ -159,7 +162,7 @@ async function sendBody(
   }
 }
 
-/** The end of the body is told only where the fault is not that it has none. */
+/** The end of the body is marked unless the fault is that it is not. */
 async function sendCoded(connection: Connection, body: Buffer, fault: Fault): Promise<void> {
   const { socket, count } = connection
   const put = (piece: Buffer) => {
@@ -190,7 +193,7 @@ function flip(body: Buffer, at: number): Buffer {
   return copy
 }
 
-/** At the speed of the reader. */
+/** At the speed of the client. */
 async function write(socket: Socket, bytes: Buffer): Promise<void> {
   if (socket.destroyed) return
   if (socket.write(bytes)) return

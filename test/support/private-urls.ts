@@ -1,4 +1,4 @@
-/** Spellings of addresses and names that lead an upstream into its own machine or network. */
+/** Spellings of addresses and names that resolve to the upstream's own machine or network. */
 export const privateUrls = [
   // loopback
   'http://127.0.0.1/a.png',
@@ -63,7 +63,7 @@ export const privateUrls = [
   'https://intranet/a.png',
 ]
 
-/** URLs that no parser should have to guess the host of. */
+/** URLs whose host parsers disagree about. */
 export const malformedUrls = [
   'http://',
   'http://:80/',

@@ -28,35 +28,35 @@ export type GatewayProcess = {
   signal(name: NodeJS.Signals): void
   readonly exited: Promise<number>
   /**
-   * A request with a token of group `users`, unless other headers say otherwise; what is answered is
-   * checked as `checkedFetch` says.
+   * A request with a token of group `users`, unless other headers are given; the response is
+   * validated by `checkedFetch`.
    */
   request(path: string, init?: RequestInit): Promise<Response>
-  /** Asks for a response. */
+  /** Creates a response. */
   ask(body: object): Promise<Response>
 }
 
 export type ProcessOptions = {
   environment?: Readonly<Record<string, string>>
-  /** Used instead of a database and a folder of its own; whoever made it removes it. */
+  /** Used instead of an own database and folder; its creator removes it. */
   dataFolder?: string
-  /** The limit of open files; that of the tests unless given. */
+  /** The limit of open files; by default that of the tests. */
   openFilesMax?: number
 }
 
-/** Long enough for any start on a busy machine; nothing is judged by its speed. */
+/** Long enough for any start on a loaded machine; no test measures it. */
 export const patienceMs = 60_000
 const program = join(import.meta.dir, '../../src/main.ts')
 const jwtSecret = 'a-secret-for-tests-of-at-least-32-characters'
 
 const cleanups: (() => Promise<void>)[] = []
 
-/** For `afterEach` or `afterAll`: ends what this file started, whatever has become of it. */
+/** For `afterEach` or `afterAll`: ends the processes that this file started. */
 export async function stopProcesses(): Promise<void> {
   for (const cleanUp of cleanups.splice(0).toReversed()) await cleanUp()
 }
 
-/** An empty folder that is removed in the end. */
+/** An empty folder that is removed after the tests. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-process-'))
   cleanups.push(async () => rmSync(folder, { recursive: true, force: true }))
@@ -92,7 +92,7 @@ export async function launchGateway(options: ProcessOptions = {}): Promise<Gatew
   )
 }
 
-/** Variables that are empty count as not set. */
+/** Empty variables count as unset. */
 function launch(
   environment: Readonly<Record<string, string>>,
   openFilesMax?: number,
@@ -161,7 +161,7 @@ export function signToken(groups: readonly string[] = ['users']): Promise<string
     .sign(new TextEncoder().encode(jwtSecret))
 }
 
-/** What a program needs of the surroundings, and nothing that configures a gateway. */
+/** The environment that any program needs, without configuration of a gateway. */
 export function inheritedEnvironment(): Record<string, string> {
   const names = ['PATH', 'HOME', 'TMPDIR']
   return Object.fromEntries(
@@ -169,7 +169,7 @@ export function inheritedEnvironment(): Record<string, string> {
   )
 }
 
-/** The processes that a process has started and that still run. */
+/** The running child processes of a process. */
 export function childrenOf(pid: number): number[] {
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
@@ -194,7 +194,7 @@ export function residentBytes(pid: number): number {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024
 }
 
-/** What the process has open: sockets, files, pipes. */
+/** The open descriptors of the process: sockets, files, pipes. */
 export function openDescriptors(pid: number): string[] {
   const folder = `/proc/${pid}/fd`
   return readdirSync(folder).flatMap((name) => {
@@ -206,7 +206,7 @@ export function openDescriptors(pid: number): string[] {
   })
 }
 
-/** Never signals 0, which is the whole group of the tests' own process. */
+/** Never signals 0, which is the process group of the tests. */
 export function killProcess(pid: number | undefined, signal: NodeJS.Signals = 'SIGKILL'): void {
   if (pid === undefined || !(pid > 1)) throw new Error(`no process to kill: ${pid}`)
   process.kill(pid, signal)
@@ -228,7 +228,7 @@ type Followed = {
   until(holds: () => boolean, what: string, alsoShow: () => string): Promise<void>
 }
 
-/** Collects what a pipe brings, and wakes whoever waits for some of it. */
+/** Collects the output of a pipe, and resolves waiting readers. */
 function follow(pipe: ReadableStream<Uint8Array>): Followed {
   const watchers = new Set<() => void>()
   const decoder = new TextDecoder()

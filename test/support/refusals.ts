@@ -14,8 +14,8 @@ export type Told = {
 }
 
 /**
- * The failure that an HTTP answer tells of, after the checks that hold for every one of them: JSON
- * in the shape of its surface, and a request id that stands in a log line too.
+ * The error of a failed response, after validating what all errors share: JSON in the shape of its
+ * surface, and a request id that is also in a log line.
  */
 export async function readFailure(answer: Response, gateway: Gateway): Promise<Told> {
   const text = await answer.text()

@@ -2,7 +2,7 @@ import type { FinishReason, GenerationEvent, Usage } from '#inference/events.ts'
 import { AppError } from '#lib/errors.ts'
 import type { createDice } from './dice.ts'
 
-/** Generations of every kind that the grammar of events allows, by chance. */
+/** Random generations of every kind that the grammar of events allows. */
 
 const blocksMax = 5
 const piecesMax = 4
@@ -12,7 +12,7 @@ type Dice = ReturnType<typeof createDice>
 const texts = ['', 'one ', 'zwei ', '三\u2028', '"\\\n', '😀', '\ud83d', 'data: x\n\n']
 const logprob = { token: 'x', logprob: -0.5, bytes: [120], top: [] }
 
-/** A generation that the grammar allows, up to and with its terminal event. */
+/** A valid generation, up to and including its terminal event. */
 export function rollGeneration(dice: Dice): GenerationEvent[] {
   const events: GenerationEvent[] = [{ type: 'generation-start' }]
   const ending = dice.upTo(4) === 0 ? failed : finish(pick(dice, reasons))
@@ -44,7 +44,7 @@ const failed: Terminal = {
   error: new AppError('upstream_error', 'It broke.', { param: 'x' }),
 }
 
-/** The counts of a server that counts one thing beside another. */
+/** The token counts of a server that reports cached and reasoning tokens separately. */
 const usage: Usage = {
   inputTokens: 1,
   cachedTokens: 2,
@@ -125,7 +125,7 @@ function rollHosted(dice: Dice, block: number, complete: boolean): GenerationEve
   ]
 }
 
-/** An object in pieces, or the beginning of one. */
+/** An object in pieces, or its beginning. */
 function rollJson(dice: Dice, complete: boolean): string[] {
   const json = JSON.stringify({ [pick(dice, texts)]: pick(dice, texts), deep: [{}] })
   const cut = dice.upTo(json.length)

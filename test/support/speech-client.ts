@@ -13,12 +13,12 @@ export type SpeechClient = SocketClient & {
     type: T,
     after?: number,
   ): Promise<Extract<ServerFrame, { type: T }>>
-  /** Sends the first message and waits until audio is taken. */
+  /** Sends the first message and waits for `session_ready`. */
   start(handshake?: object): Promise<Extract<ServerFrame, { type: 'session_ready' }>>
   sendAudio(bytes: Uint8Array): void
   /** Ends the session, and reads its last frame. */
   end(): Promise<Extract<ServerFrame, { type: 'session_end' }>>
-  /** The error frame that came last, and how the socket was closed. */
+  /** The last error frame, and the close code and reason. */
   refusal(): Promise<{ code: string; closeCode: number | null; details: object; param: unknown }>
   finals(): string[]
 }
@@ -34,7 +34,7 @@ type ClientOptions = {
   readonly pongs?: boolean
 }
 
-/** PCM of 16 bit at 16 kHz, unless the query says otherwise. */
+/** 16-bit PCM at 16 kHz, unless the query says otherwise. */
 export async function openSpeech(
   port: number,
   { query = 'encoding=pcm_int16&sample_rate_hz=16000', token, ...options }: ClientOptions = {},
@@ -78,7 +78,7 @@ export async function openSpeech(
   }
 }
 
-/** The form of each frame is held against the published one, and numbers only grow. */
+/** Validates the form of each frame and that counters only grow. */
 function readFrame(json: string, before: ServerFrame | undefined): ServerFrame {
   const frame: unknown = JSON.parse(json)
   if (!checker.check(frame)) {
@@ -96,7 +96,7 @@ function isOf<T extends ServerFrame['type']>(
   return frame.type === type
 }
 
-/** Samples of 16 bit as a client sends them. */
+/** 16-bit samples as a client sends them. */
 export function pcmBytes(samples: Int16Array): Uint8Array {
   return new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength)
 }

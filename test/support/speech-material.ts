@@ -18,7 +18,7 @@ const tools = ['flite', 'sox', 'opusenc', 'opusdec', 'lame', 'ffmpeg']
 
 export const speechToolsExist = tools.every((tool) => Bun.which(tool) !== null)
 
-/** The texts of the sentences; the voice is one that the test recogniser understands. */
+/** The texts of the sentences, in a voice that the test recogniser understands. */
 export const sentences = {
   fox: 'the quick brown fox jumps over the lazy dog today',
   door: 'go forward ten meters and then turn left at the door',
@@ -28,7 +28,9 @@ export type Sentence = keyof typeof sentences
 
 export type SpeechForm = 'wav' | 'ogg' | 'webm' | 'mp3' | 'pcm_int16' | 'pcm_float32'
 
-/** The rate of `pcm_int16`, `pcm_float32` and `wav`; the compressed forms are made from 48 kHz. */
+/**
+ * The sample rate of `pcm_int16`, `pcm_float32` and `wav`; compressed formats are made from 48 kHz.
+ */
 export const speechRateHz = 16_000
 
 /** Silence around the sentence, without which its first and last words are lost. */

@@ -1,11 +1,11 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
-/** A way to a server that can be cut: connections break, and new ones are refused. */
+/** A connection to a server that can be cut: connections break, and new ones are refused. */
 export type TcpProxy = {
   readonly port: number
   goDown(): Promise<void>
   comeUp(): Promise<void>
-  /** Connections stay open, and nothing comes through any more. */
+  /** Connections stay open, and nothing is forwarded. */
   freeze(): void
   thaw(): void
   stop(): Promise<void>

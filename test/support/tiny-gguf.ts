@@ -2,16 +2,15 @@ import { writeFileSync } from 'node:fs'
 
 /**
  * A model file in the GGUF format, version 3, that llama.cpp loads and runs: a llama of two layers
- * with weights by chance, a tokenizer of single characters and bytes, and a chat template. It is a few
- * hundred kilobytes long and says letters at random.
+ * with random weights, a tokenizer of single characters and bytes, and a chat template.
  */
 export type TinyGguf = {
   /** Same number, same weights. */
   seed?: number
   contextTokens?: number
   /**
-   * How much the model likes to come to an end: 0 is about as much as a letter, -50 is never. The
-   * model prefers letters to other bytes by 8.
+   * The logit bias of the end of sequence: 0 is about as likely as a letter, -50 never occurs.
+   * Letters are preferred to other bytes by 8.
    */
   endBias?: number
   /** Additional or replaced metadata. */
@@ -122,8 +121,8 @@ function tokenizerMetadata({ tokens, kinds }: Vocabulary): Record<string, GgufVa
 type Tensor = { name: string; shape: readonly number[]; values: Float32Array }
 
 /**
- * The first dimension is the same for every token, which makes it a place to say what the model
- * prefers; the rest is chance.
+ * The first dimension is the same for every token, so it sets the preferences of the model; the
+ * rest is random.
  */
 function tinyTensors(
   { tokens, kinds }: Vocabulary,

@@ -1,11 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Texts of six kinds with what real tokenizers make of them; bench/results/count-tokens.md lists them. */
+/**
+ * Texts of six kinds with their counts by real tokenizers; bench/results/count-tokens.md lists
+ * them.
+ */
 export const textKinds = ['english', 'code', 'json', 'german', 'greek', 'chinese'] as const
 export type TextKind = (typeof textKinds)[number]
 
-/** The vocabularies of models in use; the first is the one that comes with the gateway. */
+/** The vocabularies of popular models; the first is the built-in one. */
 export const vocabularies = ['o200k', 'qwen3', 'llama3', 'gemma3', 'deepseek-v3'] as const
 export type Vocabulary = (typeof vocabularies)[number]
 
@@ -15,7 +18,7 @@ export function textOf(kind: TextKind): string {
   return readFileSync(join(folder, `${kind}.txt`), 'utf8')
 }
 
-/** Cut behind the first line that ends in the second half, or where that is the last, before it. */
+/** Split after the first line that ends in the second half, or else before it. */
 export function halvesOf(kind: TextKind): [string, string] {
   const text = textOf(kind)
   const middle = text.length >> 1
@@ -24,7 +27,7 @@ export function halvesOf(kind: TextKind): [string, string] {
   return [text.slice(0, at), text.slice(at)]
 }
 
-/** Of the whole text, and of each half: two pieces can have a token more than both together. */
+/** Of the whole text, and of each half: two pieces can have one token more than the whole. */
 type Counts = readonly [whole: number, first: number, second: number]
 
 const counts: Record<TextKind, Record<Vocabulary, Counts>> = JSON.parse(

@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** The path of a new `tokenizer.json` by which every word and every mark is one token. */
+/** The path of a new `tokenizer.json` in which every word and every mark is one token. */
 export function writeWordTokenizer(): string {
   return writeTokenizerFile(
     JSON.stringify({
@@ -17,7 +17,7 @@ export function writeWordTokenizer(): string {
   )
 }
 
-/** The path of a new file that says this. */
+/** The path of a new file with this text. */
 export function writeTokenizerFile(text: string): string {
   const path = join(mkdtempSync(join(tmpdir(), 'sluice-tokenizer-')), 'tokenizer.json')
   writeFileSync(path, text)

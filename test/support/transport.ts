@@ -14,7 +14,7 @@ export function openTransport(): Transport {
   })
 }
 
-/** The one over `fetch`, so that adapters are tested apart from our own client. */
+/** The transport over `fetch`, so that adapters are tested apart from our own client. */
 export const fetchTransport: Transport = createFetchTransport({
   ...limits,
   idleSocketsMax: 8,

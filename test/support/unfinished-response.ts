@@ -4,7 +4,7 @@ import type { ReplayAnswer } from './replay-upstream.ts'
 import { chunk } from './scripted-answers.ts'
 import { messageStart, messageWire } from './scripted-messages.ts'
 
-/** A response of an upstream that has sent this much and does not end. */
+/** An upstream response with this beginning that does not end. */
 export function unfinishedResponse(
   kind: MessageKind,
   pieces: readonly string[] = ['Quiet '],

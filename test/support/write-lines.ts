@@ -1,9 +1,7 @@
 /**
- * A program: writes numbered lines to its stdout through a line writer, more with each turn of the
- * event loop, and ends when its writer has done what it can. What it has to say is on stderr, one
- * line of JSON: how many lines were written and reported as dropped, and how many turns it took.
- *
- *   bun write-lines.ts <turns> <lines each> <characters each>
+ * A program: writes numbered lines to stdout through a line writer, more with each turn of the
+ * event loop, and exits when its writer is flushed. It prints one line of JSON to stderr: how many
+ * lines were written and dropped.
  */
 import { createLineWriter } from '#telemetry/line-writer.ts'
 

@@ -1,8 +1,8 @@
 import * as compiler from 'typescript-api'
 
 /**
- * A program: `bun program.ts DOCUMENT FOLDER` makes a client of an OpenAPI document, as a user of it
- * would. The generator needs the compiler as a library, which the one in use no longer is.
+ * A program: `bun program.ts DOCUMENT FOLDER` generates a client of an OpenAPI document. The
+ * generator needs the compiler as a library, which the project's own compiler is not.
  */
 await Bun.plugin({
   name: 'the compiler as a library',

@@ -8,9 +8,9 @@ export type ProcessTask = {
   readonly folder: string
   readonly settings: Partial<Config['installer']>
   readonly request: InstallRequest
-  /** Of a download that is there already. */
+  /** Of a model that is already downloaded. */
   readonly downloadId?: string
-  /** Whether that one pauses and is to go on. */
+  /** Whether a paused download is resumed. */
   readonly isResumed?: boolean
 }
 
@@ -23,14 +23,14 @@ export type InstallProcess = {
   readonly updates: readonly ProgressUpdate[]
   /** The first matching update; throws if the process ends before it. */
   until(is: (updates: ProgressUpdate) => boolean): Promise<ProgressUpdate>
-  /** Without a chance to do anything about it. */
+  /** SIGKILL. */
   kill(): Promise<void>
   readonly exited: Promise<number>
 }
 
 const program = join(import.meta.dir, 'program.ts')
 
-/** `before` is a command that runs the program, such as one that limits it. */
+/** `before` is a command prefix, such as one that limits the process. */
 export function startInstallProcess(
   task: ProcessTask,
   before: readonly string[] = [],

@@ -11,8 +11,8 @@ import { fetchTransport } from '#test/support/transport.ts'
 import type { ProcessTask } from './install-process.ts'
 
 /**
- * A process that installs a model: it begins with what it is asked for, or goes on with the download
- * that another one has left, and says how that one stands whenever it changes.
+ * A process that installs a model: it starts a download, or resumes the one of another process, and
+ * prints its state whenever it changes.
  */
 const task: ProcessTask = JSON.parse(process.argv[2] ?? '')
 const now = () => new Date()

@@ -1,8 +1,8 @@
 import { createRecogniser, sampleRateHz } from './library.ts'
 
 /**
- * A real speech engine of kind `exec`, English only: samples (or frames, with `--framed`) on its
- * input, one JSON object a line on its output.
+ * A real speech engine of kind `exec`, English only: samples (or frames, with `--framed`) on stdin,
+ * one JSON object per line on stdout.
  */
 const blockSamples = (sampleRateHz * 40) / 1000
 const progressEveryBlocks = 5
