@@ -1,4 +1,4 @@
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { flag, section, text, whole } from '#config/keys.ts'
 
 /** The keys about models that are brought onto this machine. */
@@ -88,3 +88,5 @@ export const installerKeys = {
     }),
   }),
 }
+
+export type InstallerSettings = Readonly<Static<typeof installerKeys.installer>>

@@ -8,8 +8,8 @@ import { resolveHost } from '#outbound/resolve.ts'
 import { createInstaller } from './create-installer.ts'
 import { installerEndpoints } from './endpoints.ts'
 import type { Installer } from './installer.ts'
-import { createSources } from './sources/create-sources.ts'
-import { createTransfer } from './transfer/create-transfer.ts'
+import { createSources } from './sources/source.ts'
+import { createTransfer } from './transfer/transfer.ts'
 
 type Needs = Foundation & {
   jobs: Jobs

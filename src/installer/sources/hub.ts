@@ -1,3 +1,4 @@
+import type { InstallerSettings } from '#installer/config.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 import { validatePath } from './file-rules.ts'
@@ -7,11 +8,6 @@ import { badSource, noFiles, requireOneQuantisation, selectFiles } from './selec
 import type { RemoteFile, ResolvedSource, Source, SourceContext } from './source.ts'
 
 type HubSource = Extract<Source, { kind: 'hub' }>
-type HubSettings = {
-  readonly hubUrl: string
-  readonly hubToken?: string
-  readonly filesMax: number
-}
 
 type HubRepository = { readonly hubUrl: string; readonly name: string; readonly commit: string }
 
@@ -35,7 +31,7 @@ const concurrentLookups = 4
 
 /** The files of a repository at the commit of a branch or tag. */
 export async function resolveHub(
-  { settings, origin }: { settings: HubSettings; origin: Origin },
+  { settings, origin }: { settings: InstallerSettings; origin: Origin },
   source: HubSource,
   context: SourceContext,
 ): Promise<ResolvedSource> {

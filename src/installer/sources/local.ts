@@ -1,31 +1,31 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises'
 import { basename, isAbsolute, join, relative, sep } from 'node:path'
+import type { InstallerSettings } from '#installer/config.ts'
 import { AppError } from '#lib/errors.ts'
 import { isAllowedType, unsafeFile, validatePath } from './file-rules.ts'
 import { badSource, selectFiles } from './select-files.ts'
 import type { RemoteFile, ResolvedSource, Source, SourceContext } from './source.ts'
 
 type LocalSource = Extract<Source, { kind: 'local' }>
-type LocalSettings = { readonly localFolders: readonly string[]; readonly filesMax: number }
 
 const depthMax = 8
 const namesMax = 100_000
 
 /** A file or the files of a folder, inside the folders that the configuration allows. */
 export async function resolveLocal(
-  settings: LocalSettings,
+  { localFolders }: InstallerSettings,
   source: LocalSource,
   context: SourceContext,
 ): Promise<ResolvedSource> {
   if (!isAbsolute(source.path) || source.path.includes('\0')) {
     throw badSource('The path must be absolute.')
   }
-  const path = await allowedPath(source.path, settings.localFolders)
+  const path = await allowedPath(source.path, localFolders)
   const found = await stat(path)
   if (found.isFile()) return { revision: null, files: [single(path, found.size, context)] }
   if (!found.isDirectory()) throw badSource('The path is neither a file nor a folder.')
-  const listed = await listFiles(path, settings.localFolders)
+  const listed = await listFiles(path, localFolders)
   const selected = selectFiles(listed, [], context)
   return {
     revision: null,

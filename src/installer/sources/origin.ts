@@ -1,3 +1,4 @@
+import type { InstallerSettings } from '#installer/config.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { checkUrl, type UrlPolicy } from '#outbound/check-url.ts'
@@ -5,17 +6,6 @@ import { type Fetch, fetchFromAddresses } from '#outbound/checked-fetch.ts'
 import { limitBody } from '#outbound/limit-body.ts'
 import type { Resolve as ResolveHost } from '#outbound/resolve.ts'
 import { createRegistryTokens } from './registry-tokens.ts'
-
-/** From the `installer` section of the configuration. */
-export type OriginSettings = {
-  readonly hubUrl: string
-  readonly hubToken?: string
-  readonly hosts: readonly string[]
-  readonly ports: readonly number[]
-  readonly privateHosts: boolean
-  /** Limit for response headers, and for the whole of a short response. */
-  readonly answerMs: number
-}
 
 export type OriginDeps = { fetch: Fetch; resolve: ResolveHost }
 
@@ -27,39 +17,22 @@ export type OriginRequest = {
   readonly signal: AbortSignal
 }
 
-type OriginResponse = {
-  readonly response: Response
-  /** After redirects. */
-  readonly url: URL
-}
+export type Origin = ReturnType<typeof createOrigin>
 
-type ShortResponse = {
-  readonly status: number
-  readonly headers: Headers
-  readonly url: URL
-  readonly bytes: Uint8Array
-}
+const redirectsMax = 5
+const redirectStatuses = new Set([301, 302, 303, 307, 308])
 
 /**
  * HTTP access to model sources. Every URL, including redirect targets, is checked, resolved once and
  * requested at the checked address. Credentials are only sent to their own host. Throws
  * `permission_denied` (`host_not_allowed`) and `upstream_*`; does not check the status.
  */
-export type Origin = {
-  /** Resolves with the response headers; the caller reads or cancels the body. */
-  open(url: URL, request: OriginRequest): Promise<OriginResponse>
-  /** Reads a short response. */
-  read(url: URL, request: OriginRequest & { readonly bytesMax: number }): Promise<ShortResponse>
-}
-
-const redirectsMax = 5
-const redirectStatuses = new Set([301, 302, 303, 307, 308])
-
-export function createOrigin(settings: OriginSettings, deps: OriginDeps): Origin {
+export function createOrigin(settings: InstallerSettings, deps: OriginDeps) {
   const hub = new URL(settings.hubUrl)
-  const tokens = createRegistryTokens({ read })
+  const tokens = createRegistryTokens(read)
 
-  async function open(url: URL, request: OriginRequest): Promise<OriginResponse> {
+  /** Resolves with the response headers and the last URL; the caller reads or cancels the body. */
+  async function open(url: URL, request: OriginRequest): Promise<{ response: Response; url: URL }> {
     let at = url
     for (let redirects = 0; redirects <= redirectsMax; redirects++) {
       const response = await requestWithToken(at, request, redirects > 0)
@@ -104,10 +77,8 @@ export function createOrigin(settings: OriginSettings, deps: OriginDeps): Origin
     return token === undefined ? null : `Bearer ${token}`
   }
 
-  async function read(
-    url: URL,
-    request: OriginRequest & { readonly bytesMax: number },
-  ): Promise<ShortResponse> {
+  /** Reads a short response. */
+  async function read(url: URL, request: OriginRequest & { readonly bytesMax: number }) {
     const { controller, release } = followSignal(request.signal)
     const { signal } = controller
     const timer = setTimeout(() => controller.abort(responseTimeout()), settings.answerMs)
@@ -119,7 +90,7 @@ export function createOrigin(settings: OriginSettings, deps: OriginDeps): Origin
       const opened = await open(url, { ...request, signal })
       const limited = limitBody(opened.response, { bytesMax: request.bytesMax, signal, end })
       const bytes = await limited.bytes()
-      return { status: limited.status, headers: limited.headers, url: opened.url, bytes }
+      return { status: limited.status, headers: limited.headers, bytes }
     } catch (error) {
       const failure = signal.aborted ? signal.reason : error
       controller.abort()
@@ -134,7 +105,7 @@ export function createOrigin(settings: OriginSettings, deps: OriginDeps): Origin
 
 /** The configured hub may be at any address. */
 async function resolveAllowed(
-  { settings, deps }: { settings: OriginSettings; deps: OriginDeps },
+  { settings, deps }: { settings: InstallerSettings; deps: OriginDeps },
   url: URL,
   what: string,
 ): Promise<readonly string[]> {

@@ -1,29 +1,27 @@
 import { asRecord, parseJson } from '#lib/json.ts'
 import { createLru } from '#lib/lru.ts'
-import type { Origin } from './origin.ts'
 
-/**
- * Anonymous bearer tokens of container registries. The 401 response of a registry names its token
- * server. A token is for one repository, is sent to that registry only and is renewed on a 401.
- */
-export type RegistryTokens = {
-  tokenFor(url: URL): string | undefined
-  /** Fetches a token for a 401 response; true: retry the request with it. */
-  fetchToken(url: URL, unauthorized: Response, signal: AbortSignal): Promise<boolean>
-}
+type ReadResponse = { readonly status: number; readonly bytes: Uint8Array }
 
 const tokensMax = 256
 const responseBytesMax = 65_536
 const tokenCharsMax = 16_384
 
-export function createRegistryTokens({ read }: Pick<Origin, 'read'>): RegistryTokens {
+/**
+ * Anonymous bearer tokens of container registries. The 401 response of a registry names its token
+ * server. A token is for one repository, is sent to that registry only and is renewed on a 401.
+ */
+export function createRegistryTokens(
+  read: (url: URL, request: { signal: AbortSignal; bytesMax: number }) => Promise<ReadResponse>,
+) {
   const tokens = createLru<string, string>(tokensMax)
   return {
-    tokenFor(url) {
+    tokenFor(url: URL): string | undefined {
       const repository = repositoryOf(url)
       return repository === null ? undefined : tokens.get(repository)
     },
-    async fetchToken(url, unauthorized, signal) {
+    /** Fetches a token for a 401 response; true: retry the request with it. */
+    async fetchToken(url: URL, unauthorized: Response, signal: AbortSignal): Promise<boolean> {
       const repository = repositoryOf(url)
       const tokenUrl = tokenUrlOf(unauthorized.headers.get('www-authenticate') ?? '')
       if (repository === null || tokenUrl === null) return false

@@ -1,4 +1,11 @@
+import type { InstallerSettings } from '#installer/config.ts'
 import type { AppError } from '#lib/errors.ts'
+import { resolveHub } from './hub.ts'
+import { resolveLocal } from './local.ts'
+import { resolveOci } from './oci.ts'
+import { createOrigin, type OriginDeps } from './origin.ts'
+import { badSource, rejectConflictingPaths } from './select-files.ts'
+import { resolveUrl } from './url.ts'
 
 /** Where a model comes from, as requested. Credentials are part of the configuration. */
 export type Source =
@@ -56,9 +63,38 @@ export type ResolveSource = (
   context: SourceContext,
 ) => Promise<ResolvedSource>
 
+/** Whether a published hash will verify the bytes. */
+export function hasKnownHash({ sha256, gitSha1, bytes }: RemoteFile): boolean {
+  return sha256 !== null || (gitSha1 !== undefined && bytes !== null)
+}
+
 /** Whether a retry would fail too. */
 export function isPermanent(error: AppError): boolean {
   return (
     error.status < 500 && error.kind !== 'request_timeout' && error.kind !== 'rate_limit_exceeded'
   )
+}
+
+export function createSources(settings: InstallerSettings, deps: OriginDeps): ResolveSource {
+  const origin = createOrigin(settings, deps)
+  const resolve: ResolveSource = (source, context) => {
+    switch (source.kind) {
+      case 'hub':
+        return resolveHub({ settings, origin }, source, context)
+      case 'url':
+        return resolveUrl({ settings, origin }, source, context)
+      case 'oci':
+        return resolveOci(origin, source, context)
+      case 'local':
+        return resolveLocal(settings, source, context)
+    }
+  }
+  return async (source, context) => {
+    const resolved = await resolve(source, context)
+    const { filesMax, fileBytesMax } = settings
+    rejectConflictingPaths(resolved.files, filesMax)
+    const large = resolved.files.find(({ bytes }) => bytes !== null && bytes > fileBytesMax)
+    if (large === undefined) return resolved
+    throw badSource(`"${large.path}" has ${large.bytes} bytes; the limit is ${fileBytesMax}.`)
+  }
 }

@@ -1,3 +1,4 @@
+import type { InstallerSettings } from '#installer/config.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { isAllowedType, unsafeFile, validatePath } from './file-rules.ts'
 import { cancelBody, type Origin, responseTimeout } from './origin.ts'
@@ -13,7 +14,7 @@ const noHeadStatuses = new Set([400, 401, 403, 404, 405, 501])
 
 /** The file at a URL. */
 export async function resolveUrl(
-  { origin, settings }: { origin: Origin; settings: { readonly answerMs: number } },
+  { origin, settings }: { origin: Origin; settings: InstallerSettings },
   source: UrlSource,
   { signal, logLine, allowsUnsafe }: SourceContext,
 ): Promise<ResolvedSource> {

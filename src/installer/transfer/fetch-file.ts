@@ -1,8 +1,9 @@
+import { hasKnownHash } from '#installer/sources/source.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { type RangeOutcome, requestRange, tooLarge } from './range-request.ts'
 import { createClaims } from './ranges.ts'
-import { type FileDownload, hasKnownHash, startOver } from './transfer.ts'
+import type { FileDownload } from './transfer.ts'
 
 /** Why no more ranges are fetched; `completed`: none is missing. */
 type FetchEnd = Exclude<RangeOutcome, { kind: 'failed' }>
@@ -24,7 +25,7 @@ export async function fetchFile(download: FileDownload): Promise<number> {
     download.signal.throwIfAborted()
     const { bytes } = part.version()
     if (bytes !== null && part.bytesWritten() === bytes) return bytes
-    if (isWhole && part.bytesWritten() > 0) await startOver(download)
+    if (isWhole && part.bytesWritten() > 0) await part.restart()
     const attempt = { ...download, ignoresValidators }
     const end: FetchEnd = await (isWhole ? fetchWhole(attempt) : fetchRanges(attempt))
     switch (end.kind) {
@@ -44,7 +45,7 @@ export async function fetchFile(download: FileDownload): Promise<number> {
         countFault(faults, file.bytes !== null && end.bytes !== null && file.bytes !== end.bytes)
         ignoresValidators = hasKnownHash(file)
     }
-    await startOver(download)
+    await part.restart()
   }
 }
 
@@ -80,7 +81,7 @@ async function fetchWhole(download: FileDownload): Promise<FetchEnd> {
     }
     if (outcome.kind !== 'failed') return outcome
     await retryBudget.failed(outcome, failures, signal)
-    await startOver(download)
+    await part.restart()
   }
 }
 

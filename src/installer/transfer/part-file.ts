@@ -1,10 +1,12 @@
 import { constants } from 'node:fs'
-import { type FileHandle, open, rm } from 'node:fs/promises'
+import { type FileHandle, open, readFile, rm, stat } from 'node:fs/promises'
 import { type Static, Type } from '@sinclair/typebox'
 import { isMissing, withDiskFullError, writeDurably } from '#installer/layout.ts'
+import type { RemoteFile } from '#installer/sources/source.ts'
 import { parseJson } from '#lib/json.ts'
 import { compileChecker } from '#lib/schema.ts'
-import { createSpans, type Span } from './ranges.ts'
+import { createPrefixHash } from './prefix-hash.ts'
+import { createSpans } from './ranges.ts'
 
 /** The version of a file that the bytes belong to. */
 export type Version = {
@@ -13,48 +15,43 @@ export type Version = {
   readonly bytes: number | null
 }
 
-/** A partially downloaded file with a durable record of its written ranges. */
-export type PartFile = {
-  readonly version: () => Version
-  readonly written: () => readonly Span[]
-  readonly bytesWritten: () => number
-  readonly prefixEnd: () => number
-  /** Sets the version of all bytes, including those already written. */
-  identify(version: Version): void
-  /** Resolves when the operating system has accepted the bytes. */
-  write(offset: number, chunks: readonly Uint8Array[]): Promise<void>
-  /** Reads into the buffer; returns the number of bytes. */
-  read(offset: number, buffer: Uint8Array): Promise<number>
-  /** Discards all bytes. */
-  restart(version: Version): Promise<void>
-  /** Resolves when all written bytes and their record are durable. */
-  save(): Promise<void>
-  close(): Promise<void>
-}
-
 type PartFileOptions = {
   readonly partPath: string
-  readonly bytes: number | null
-  readonly sha256: string | null
-  /** This many bytes will survive a crash. */
+  readonly file: Pick<RemoteFile, 'bytes' | 'sha256' | 'gitSha1'>
+  /** This many bytes will survive a crash; never decreases. */
   readonly onSaved: (bytes: number) => void
 }
 
+/** A partially downloaded file with a durable record of its written ranges, and its hash. */
+export type PartFile = Awaited<ReturnType<typeof openPart>>
+
 /** Opens a part with the usable bytes of an earlier run. */
-export async function openPart(options: PartFileOptions): Promise<PartFile> {
-  const { partPath, sha256, onSaved } = options
+export async function openPart(options: PartFileOptions) {
+  const { partPath, file: expected } = options
+  const unknown: Version = { validator: null, bytes: expected.bytes }
   const file = await openUnlinked(partPath)
   const previous = await usableState(options, (await file.stat()).size)
   const spans = createSpans(previous?.done ?? [])
-  let version: Version = previous ?? { validator: null, bytes: options.bytes }
+  let version: Version = previous ?? unknown
+  const gitBytes = expected.gitSha1 === undefined ? null : expected.bytes
+  const hash = createPrefixHash(async (offset, buffer) => {
+    return (await file.read(buffer, 0, buffer.length, offset)).bytesRead
+  }, gitBytes)
+  let reported = -1
+  const report = (saved: number) => {
+    if (saved <= reported) return
+    reported = saved
+    options.onSaved(saved)
+  }
   const saver = createSaver(async () => {
     const done = spans.list()
     await file.datasync()
+    const { sha256 } = expected
     const state = { version: 1 as const, ...version, sha256, done: done.map(([a, b]) => [a, b]) }
     await writeDurably(statePathOf(partPath), JSON.stringify(state))
-    onSaved(createSpans(done).bytes())
+    report(createSpans(done).bytes())
   })
-  if (previous !== null) onSaved(spans.bytes())
+  if (previous !== null) report(spans.bytes())
   else {
     await rm(statePathOf(partPath), { force: true })
     await file.truncate(0)
@@ -67,23 +64,28 @@ export async function openPart(options: PartFileOptions): Promise<PartFile> {
     version: () => version,
     written: spans.list,
     bytesWritten: spans.bytes,
+    /** The end of the gapless prefix. */
     prefixEnd: spans.prefixEnd,
-    identify(next) {
+    /** Sets the version of all bytes, including those already written. */
+    identify(next: Version): void {
       version = next
       saver.markChanged()
     },
-    async write(offset, chunks) {
+    /** Resolves when the operating system has accepted the bytes. */
+    async write(offset: number, chunks: readonly Uint8Array[]): Promise<void> {
       saver.throwFailure()
       let at = offset
       for (const chunk of chunks) at = await writeAll(file, chunk, at)
       spans.add(offset, at)
       saver.markChanged()
       saver.saveLater()
+      hash.advance(offset, chunks, spans.prefixEnd())
     },
-    async read(offset, buffer) {
-      return (await file.read(buffer, 0, buffer.length, offset)).bytesRead
-    },
-    async restart(next) {
+    /** The digest of a complete file of this length. */
+    digest: hash.digest,
+    /** Discards all bytes. */
+    async restart(next: Version = unknown): Promise<void> {
+      hash.restart()
       spans.clear()
       version = next
       saver.markChanged()
@@ -91,8 +93,9 @@ export async function openPart(options: PartFileOptions): Promise<PartFile> {
       await save()
       await file.truncate(0)
     },
+    /** Resolves when all written bytes and their record are durable. */
     save,
-    async close() {
+    async close(): Promise<void> {
       await saver.save()
       await file.close()
     },
@@ -110,7 +113,10 @@ async function openUnlinked(partPath: string): Promise<FileHandle> {
 }
 
 /** Null: there is no state, or it belongs to another file. */
-async function usableState({ partPath, bytes, sha256 }: PartFileOptions, partBytes: number) {
+async function usableState(
+  { partPath, file: { bytes, sha256 } }: PartFileOptions,
+  partBytes: number,
+) {
   const state = await readState(partPath, partBytes)
   if (state === null) return null
   const isOther =
@@ -171,13 +177,8 @@ async function readState(partPath: string, partBytes: number): Promise<PartState
 
 async function readShort(path: string): Promise<string> {
   try {
-    const file = await open(path, 'r')
-    try {
-      const { size } = await file.stat()
-      return size > stateBytesMax ? '' : await file.readFile('utf8')
-    } finally {
-      await file.close()
-    }
+    const { size } = await stat(path)
+    return size > stateBytesMax ? '' : await readFile(path, 'utf8')
   } catch (error) {
     if (isMissing(error)) return ''
     throw error

@@ -5,25 +5,18 @@ export type Digest = {
   readonly gitSha1: string | null
 }
 
-/**
- * Hashes a file from its beginning while it is written in any order. Bytes at the current position
- * are hashed at once; bytes written ahead are read back when the gap before them has closed.
- */
-export type PrefixHash = {
-  /** These bytes were written, and the file has no gap before `prefixEnd`. */
-  advance(offset: number, chunks: readonly Uint8Array[], prefixEnd: number): void
-  /** The digest of a complete file of this length. */
-  digest(bytes: number): Promise<Digest>
-  restart(): void
-}
-
 /** Bytes per read; hashing them takes less than a millisecond. */
 const readBytes = 1024 * 1024
 
 type Read = (offset: number, buffer: Uint8Array) => Promise<number>
 
-/** `gitBytes`: the length of the content if the git hash is requested. */
-export function createPrefixHash(read: Read, gitBytes: number | null): PrefixHash {
+/**
+ * Hashes a file from its beginning while it is written in any order. Bytes at the current position
+ * are hashed at once; bytes written ahead are read back when the gap before them has closed.
+ *
+ * `gitBytes`: the length of the content if the git hash is requested.
+ */
+export function createPrefixHash(read: Read, gitBytes: number | null) {
   let hasher = createHasher(gitBytes)
   let reading: Promise<void> | null = null
 
@@ -46,20 +39,22 @@ export function createPrefixHash(read: Read, gitBytes: number | null): PrefixHas
     reading.catch(() => {})
   }
   return {
-    advance(offset, chunks, prefixEnd) {
+    /** These bytes were written, and the file has no gap before `prefixEnd`. */
+    advance(offset: number, chunks: readonly Uint8Array[], prefixEnd: number): void {
       if (reading === null && offset === hasher.at) {
         for (const chunk of chunks) hasher.update(chunk)
       }
       startReading(prefixEnd)
     },
-    async digest(bytes) {
+    /** The digest of a complete file of this length. */
+    async digest(bytes: number): Promise<Digest> {
       while (hasher.at < bytes) {
         startReading(bytes)
         await reading
       }
       return hasher.digest()
     },
-    restart() {
+    restart(): void {
       hasher = createHasher(gitBytes)
     },
   }

@@ -1,12 +1,12 @@
 import { cancelBody, responseTimeout } from '#installer/sources/origin.ts'
-import { isPermanent } from '#installer/sources/source.ts'
+import { hasKnownHash, isPermanent } from '#installer/sources/source.ts'
 import { followSignal, Watchdog } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { classifyResponse, type ResponseClass } from './classify-response.ts'
 import type { Claim, Span } from './ranges.ts'
 import { receiveBody, SlowBodyError } from './receive-body.ts'
 import type { FailedAttempt } from './retry-budget.ts'
-import { type FileDownload, hasKnownHash } from './transfer.ts'
+import type { FileDownload } from './transfer.ts'
 
 export type RangeOutcome =
   /** The claim is complete; one without an end reaches to the end of the file. */

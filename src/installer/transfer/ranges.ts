@@ -1,18 +1,8 @@
 /** A byte range; half-open: the byte at `end` is not part of it. */
 export type Span = readonly [start: number, end: number]
 
-/** The written bytes of a file: sorted, disjoint, non-empty spans. */
-export type Spans = {
-  readonly list: () => readonly Span[]
-  readonly bytes: () => number
-  /** The end of the gapless prefix. */
-  readonly prefixEnd: () => number
-  add(start: number, end: number): void
-  clear(): void
-}
-
-/** `initial` may be unsorted and overlap. */
-export function createSpans(initial: readonly Span[]): Spans {
+/** The written bytes of a file: sorted, disjoint, non-empty spans. `initial` may be neither. */
+export function createSpans(initial: readonly Span[]) {
   let spans: Span[] = []
   const add = (start: number, end: number) => {
     if (start >= end) return
@@ -26,14 +16,15 @@ export function createSpans(initial: readonly Span[]): Spans {
   }
   for (const [start, end] of initial) add(start, end)
   return {
-    list: () => spans,
+    list: (): readonly Span[] => spans,
     bytes: () => spans.reduce((sum, [start, end]) => sum + end - start, 0),
-    prefixEnd() {
+    /** The end of the gapless prefix. */
+    prefixEnd(): number {
       const [first] = spans
       return first?.[0] === 0 ? first[1] : 0
     },
     add,
-    clear() {
+    clear(): void {
       spans = []
     },
   }
@@ -60,13 +51,6 @@ export type Claim = {
   end: number
 }
 
-export type Claims = {
-  /** The next range to fetch; null: all bytes are written or claimed. */
-  take(fileBytes: number | null): Claim | null
-  release(claim: Claim): void
-  readonly count: () => number
-}
-
 /** Smaller ranges are not worth a connection. */
 const splitBytesMin = 1024 * 1024
 
@@ -74,7 +58,7 @@ const splitBytesMin = 1024 * 1024
  * Distributes the missing ranges to connections, from the start of the file. When all are claimed,
  * an idle connection takes over half of the longest one.
  */
-export function createClaims(written: () => readonly Span[], rangeBytes: number): Claims {
+export function createClaims(written: () => readonly Span[], rangeBytes: number) {
   const claims = new Set<Claim>()
   const claim = (start: number, end: number) => {
     const taken = { start, at: start, end }
@@ -82,7 +66,8 @@ export function createClaims(written: () => readonly Span[], rangeBytes: number)
     return taken
   }
   return {
-    take(fileBytes) {
+    /** The next range to fetch; null: all bytes are written or claimed. */
+    take(fileBytes: number | null): Claim | null {
       const claimed = [...claims].map(({ start, end }): Span => [start, end])
       const until = fileBytes ?? Number.POSITIVE_INFINITY
       const gap = firstGap([...written(), ...claimed], until)
@@ -93,7 +78,7 @@ export function createClaims(written: () => readonly Span[], rangeBytes: number)
       longest.end = longest.at + Math.ceil((end - longest.at) / 2)
       return claim(longest.end, end)
     },
-    release: (taken) => void claims.delete(taken),
+    release: (taken: Claim) => void claims.delete(taken),
     count: () => claims.size,
   }
 }

@@ -60,7 +60,7 @@ export async function receiveBody(
   }
 }
 
-function createBuffer({ part, hash, retryBudget }: FileDownload, claim: Claim) {
+function createBuffer({ part, retryBudget }: FileDownload, claim: Claim) {
   let chunks: Uint8Array[] = []
   let bytes = 0
   let flushedAt = performance.now()
@@ -79,7 +79,6 @@ function createBuffer({ part, hash, retryBudget }: FileDownload, claim: Claim) {
       chunks = []
       bytes = 0
       await part.write(offset, written)
-      hash.advance(offset, written, part.prefixEnd())
       retryBudget.progressed(part.bytesWritten())
     },
   }

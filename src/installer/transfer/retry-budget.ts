@@ -10,15 +10,7 @@ export type FailedAttempt = {
   readonly isSlow: boolean
 }
 
-/** The retries of one file, shared by its connections. */
-export type RetryBudget = {
-  /** The number of bytes written so far. */
-  progressed(bytesWritten: number): void
-  /** A connection completed its range. */
-  completed(): void
-  /** Waits for the backoff; throws the error if the budget is used up. */
-  failed(attempt: FailedAttempt, fruitlessAttempts: number, signal: AbortSignal): Promise<void>
-}
+export type RetryBudget = ReturnType<typeof createRetryBudget>
 
 const backoffMaxMs = 30_000
 /** Failures of one file, with or without progress. */
@@ -27,27 +19,36 @@ const failuresMax = 10_000
 const progressBytesMin = 65_536
 
 /**
+ * The retries of one file, shared by its connections.
+ *
  * Counts attempts without progress: a new maximum of written bytes resets the count. Slow attempts
  * are counted separately, because they always make some progress.
  */
 export function createRetryBudget(
   { attemptsMax, backoffMs }: { readonly attemptsMax: number; readonly backoffMs: number },
   logLine: LogLine,
-): RetryBudget {
+) {
   let bytesMost = 0
   let fruitless = 0
   let slow = 0
   let failures = 0
   return {
-    progressed(bytesWritten) {
+    /** The number of bytes written so far. */
+    progressed(bytesWritten: number): void {
       if (bytesWritten <= bytesMost) return
       bytesMost = bytesWritten
       fruitless = 0
     },
-    completed() {
+    /** A connection completed its range. */
+    completed(): void {
       slow = 0
     },
-    async failed({ error, bytesGained, isSlow }, fruitlessAttempts, signal) {
+    /** Waits for the backoff; throws the error if the budget is used up. */
+    async failed(
+      { error, bytesGained, isSlow }: FailedAttempt,
+      fruitlessAttempts: number,
+      signal: AbortSignal,
+    ): Promise<void> {
       failures++
       fruitless++
       if (isSlow) slow++

@@ -1,14 +1,16 @@
-import { createSources, type SourceSettings } from '#installer/sources/create-sources.ts'
+import { loadConfig } from '#config/load.ts'
+import type { InstallerSettings } from '#installer/config.ts'
 import type { ResolvedSource, Source } from '#installer/sources/source.ts'
+import { createSources } from '#installer/sources/source.ts'
 import { AppError } from '#lib/errors.ts'
 import { resolveHost } from '#outbound/resolve.ts'
 
-const sourceSettings: SourceSettings = {
+const sourceSettings: InstallerSettings = {
+  ...loadConfig({}).installer,
   hubUrl: 'https://hub.example',
   hosts: ['127.0.0.1', 'localhost'],
   ports: [],
   privateHosts: true,
-  localFolders: [],
   answerMs: 5_000,
   filesMax: 100,
   fileBytesMax: 1_000_000,
@@ -20,7 +22,7 @@ export type Resolving = {
 }
 
 type AnySource = Exclude<Source, { kind: 'upstream' }>
-type More = { settings?: Partial<SourceSettings>; allowsUnsafe?: boolean; signal?: AbortSignal }
+type More = { settings?: Partial<InstallerSettings>; allowsUnsafe?: boolean; signal?: AbortSignal }
 
 export async function resolveSource(source: AnySource, more: More = {}): Promise<Resolving> {
   const { settings, allowsUnsafe = false, signal = new AbortController().signal } = more

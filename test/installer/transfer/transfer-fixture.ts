@@ -2,20 +2,22 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { loadConfig } from '#config/load.ts'
+import type { InstallerSettings } from '#installer/config.ts'
 import type { RemoteFile } from '#installer/sources/source.ts'
-import { createTransfer, type TransferSettings } from '#installer/transfer/create-transfer.ts'
 import type { TransferredFile } from '#installer/transfer/transfer.ts'
+import { createTransfer } from '#installer/transfer/transfer.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Fetch } from '#outbound/checked-fetch.ts'
 import { createDice } from '#test/support/dice.ts'
 import { type ModelOrigin, startModelOrigin } from '#test/support/model-origin.ts'
 
-export const transferSettings: TransferSettings = {
+export const transferSettings: InstallerSettings = {
+  ...loadConfig({}).installer,
   hubUrl: 'https://hub.example',
   hosts: ['127.0.0.1', '*.example'],
   ports: [],
   privateHosts: true,
-  localFolders: [],
   answerMs: 5_000,
   stallMs: 5_000,
   rangesMax: 4,
@@ -34,7 +36,7 @@ export type Bench = {
 }
 
 export type TransferMore = {
-  settings?: Partial<TransferSettings>
+  settings?: Partial<InstallerSettings>
   fetch?: Fetch
   signal?: AbortSignal
   /** Transfers with the same name share a part. */

@@ -1,5 +1,6 @@
+import type { InstallerSettings } from '#installer/config.ts'
 import type { RemoteFile } from '#installer/sources/source.ts'
-import { createTransfer, type TransferSettings } from '#installer/transfer/create-transfer.ts'
+import { createTransfer } from '#installer/transfer/transfer.ts'
 import { resolveHost } from '#outbound/resolve.ts'
 
 /**
@@ -7,7 +8,7 @@ import { resolveHost } from '#outbound/resolve.ts'
  * prints progress and outcome as JSON lines.
  */
 const [job = ''] = process.argv.slice(2)
-const asked: { file: RemoteFile; partPath: string; settings: TransferSettings } = JSON.parse(job)
+const asked: { file: RemoteFile; partPath: string; settings: InstallerSettings } = JSON.parse(job)
 const print = (line: object) => process.stdout.write(`${JSON.stringify(line)}\n`)
 const transfer = createTransfer(asked.settings, { fetch, resolve: resolveHost })
 try {
