@@ -1,19 +1,20 @@
-import type { Config } from '#config/schema.ts'
-import { type ChangeNotifier, createChangeNotifier } from '#db/change-notifier.ts'
-import type { Transport } from '#inference/transport.ts'
+import { createChangeNotifier } from '#db/change-notifier.ts'
 import type { Upstream } from '#inference/upstream.ts'
-import type { Jobs } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { isUuid } from '#lib/uuid.ts'
-import type { Log } from '#telemetry/log.ts'
-import { type Download, type DownloadUpdate, type Installer, isTerminal } from './installer.ts'
-import { createLayout, diskBytes, type Layout } from './layout.ts'
-import { createLibrary, type Library, type ModelUses, modelNotFound } from './library.ts'
-import type { ResolveSource } from './sources/source.ts'
+import {
+  type DownloadAction,
+  type DownloadUpdate,
+  type InstallerContext,
+  type InstallRequest,
+  isTerminal,
+} from './installer.ts'
+import { createLayout, diskBytes } from './layout.ts'
+import { createLibrary, modelNotFound } from './library.ts'
 import { activeDownloadsMax, downloadActive, startInstall, startVerify } from './start.ts'
 import {
   createDownloadStore,
-  type DownloadStore,
+  type Download,
   downloadNotFound,
   findActive,
   type InstallerDatabase,
@@ -21,36 +22,31 @@ import {
   listLines,
   lockModel,
   requireDownload,
-  viewOf,
 } from './store.ts'
 import { startSweep } from './sweep.ts'
-import type { TransferFile } from './transfer/transfer.ts'
 import { act, discard } from './transitions.ts'
 import { processDownloads } from './work.ts'
 
-type InstallerDeps = {
-  settings: Omit<Config['installer'], 'folder'>
+type InstallerDeps = Omit<
+  InstallerContext,
+  'layout' | 'library' | 'store' | 'notifier' | 'upstreams' | 'notifyModelsChanged'
+> & {
   /** Where models are installed; shared by all workers that run downloads. */
   folder: string
   heartbeatMs: number
   database: InstallerDatabase
-  jobs: Pick<Jobs, 'add' | 'process'>
-  resolve: ResolveSource
-  transferFile: TransferFile
-  transport: Transport
   /** The configured upstreams. */
   upstreams: readonly Upstream[]
-  uses: ModelUses
   /** Called on every worker when the installed models change, here or at an upstream. */
   refreshModels: () => void
-  log: Pick<Log, 'debug' | 'info' | 'warn'>
-  now: () => Date
 }
+
+export type Installer = Awaited<ReturnType<typeof createInstaller>>
 
 const modelsChannel = 'installed-models'
 
 /** Installs models on this machine: downloads, their work, and the library of installed models. */
-export async function createInstaller(given: InstallerDeps): Promise<Installer> {
+export async function createInstaller(given: InstallerDeps) {
   const { database, folder, heartbeatMs, log, refreshModels, uses } = given
   const layout = createLayout(folder)
   const library = createLibrary(layout, log)
@@ -62,37 +58,52 @@ export async function createInstaller(given: InstallerDeps): Promise<Installer> 
       log.warn('model change notification failed', { error })
     })
   const upstreams = new Map(given.upstreams.map((upstream) => [upstream.name, upstream]))
-  const deps = { ...given, layout, library, store, notifier, notifyModelsChanged, upstreams }
-  processDownloads(deps, given.jobs)
+  const deps: InstallerContext = {
+    ...given,
+    layout,
+    library,
+    store,
+    notifier,
+    notifyModelsChanged,
+    upstreams,
+  }
+  processDownloads(deps)
   const sweeping = startSweep(deps)
-  const follow = createFollow({ store, notifier, heartbeatMs })
+  const follow = createFollow(deps, heartbeatMs)
+  /** Finds a finished download too, until it expires. */
   const find = async (id: string): Promise<Download> => {
     if (!isUuid(id)) throw downloadNotFound(id)
-    return viewOf(await store.query((handle) => requireDownload(handle, id)))
+    return store.query((handle) => requireDownload(handle, id))
   }
   return {
+    /** Methods that take an id throw `not_found` for an unknown one. */
     downloads: {
-      start: (userId, request, signal) => startInstall(deps, userId, request, signal),
-      list: async () =>
-        (await store.query((handle) => listActive(handle, activeDownloadsMax))).map(viewOf),
+      start: (userId: string, request: InstallRequest, signal: AbortSignal) =>
+        startInstall(deps, userId, request, signal),
+      /** Active downloads, oldest first. */
+      list: () => store.query((handle) => listActive(handle, activeDownloadsMax)),
       find,
-      async lines(id, page) {
+      /** Empty for a finished download. */
+      async lines(id: string, page: { afterSeq: number; limit: number }) {
         await find(id)
         return store.query((handle) => listLines(handle, id, page))
       },
-      follow: async (id, afterSeq, signal) => follow(await find(id), afterSeq, signal),
-      act: (id, action) => act(deps, id, action),
-      discard: (id) => discard(deps, id),
+      /** The current state, then every change; at least one update per heartbeat; ends when finished. */
+      follow: async (id: string, afterSeq: number, signal: AbortSignal) =>
+        follow(await find(id), afterSeq, signal),
+      act: (id: string, action: DownloadAction) => act(deps, id, action),
+      discard: (id: string) => discard(deps, id),
     },
     models: {
       list: library.list,
       pathOf: library.pathOf,
       usesOf: uses,
-      remove: (name) => removeModel(deps, name),
-      verify: (userId, name) => startVerify(deps, userId, name),
+      remove: (name: string) => removeModel(deps, name),
+      verify: (userId: string, name: string) => startVerify(deps, userId, name),
+      /** In bytes: of the disk, by installed models, and by partially downloaded files. */
       usage: async () => ({ ...(await layout.disk()), ...(await library.usage()) }),
     },
-    async close() {
+    async close(): Promise<void> {
       await sweeping.stop()
       await layout.deleted()
     },
@@ -103,13 +114,7 @@ export async function createInstaller(given: InstallerDeps): Promise<Installer> 
 const followersMax = 64
 const linesPerUpdateMax = 500
 
-/** See `Downloads.follow`. */
-function createFollow(deps: {
-  store: DownloadStore
-  notifier: Pick<ChangeNotifier, 'subscribe'>
-  heartbeatMs: number
-}) {
-  const { store, notifier, heartbeatMs } = deps
+function createFollow({ store, notifier }: InstallerContext, heartbeatMs: number) {
   let followers = 0
 
   async function* follow(
@@ -122,7 +127,7 @@ function createFollow(deps: {
     try {
       for (let seq = afterSeq; !signal.aborted; ) {
         const update = await store.query(async (handle) => ({
-          download: viewOf(await requireDownload(handle, id)),
+          download: await requireDownload(handle, id),
           lines: await listLines(handle, id, { afterSeq: seq, limit: linesPerUpdateMax }),
         }))
         yield update
@@ -144,18 +149,11 @@ function createFollow(deps: {
   }
 }
 
-/** See `ModelLibrary.remove`. */
+/** Returns the freed bytes. Throws `not_found`, `conflict` (`model_in_use`). */
 async function removeModel(
-  deps: {
-    store: DownloadStore
-    layout: Layout
-    library: Library
-    uses: ModelUses
-    notifyModelsChanged(): Promise<void>
-  },
+  { store, layout, library, uses, notifyModelsChanged }: InstallerContext,
   name: string,
 ): Promise<number> {
-  const { store, layout, library, uses, notifyModelsChanged } = deps
   if ((await library.find(name)) === undefined) throw modelNotFound(name)
   const users = await uses(name)
   if (users.length > 0) throw modelInUse(`"${name}" is in use: ${users.join(' ')}`)

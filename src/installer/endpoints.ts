@@ -6,13 +6,8 @@ import type { Config } from '#config/schema.ts'
 import { streamEvents } from '#http/event-stream.ts'
 import { eventFrame } from '#http/frame-text.ts'
 import { followSignal } from '#lib/deadline.ts'
-import {
-  type Download,
-  type DownloadAction,
-  type DownloadUpdate,
-  type Installer,
-  isTerminal,
-} from './installer.ts'
+import type { Installer } from './create-installer.ts'
+import { type DownloadAction, type DownloadUpdate, isTerminal } from './installer.ts'
 import { modelLibraryEndpoints } from './model-endpoints.ts'
 import {
   type DownloadRecord,
@@ -24,9 +19,11 @@ import {
   listRecord,
   renderDownload,
   renderLine,
+  sourceOf,
 } from './record.ts'
 import { eventsQuery, linesQuery } from './schema.ts'
 import { downloadResponse, startEndpoint } from './start-endpoint.ts'
+import type { Download } from './store.ts'
 
 export type InstallerEndpointsDeps = {
   installer: Installer
@@ -44,12 +41,12 @@ export function installerEndpoints(deps: InstallerEndpointsDeps): Endpoint[] {
     download: Download,
     action: string,
   ) {
-    const { id, model, source, status } = download
+    const { id, model, status } = download
     return audit.record({
       actor: { userId: principal.userId, keyId, requestId },
       action: `model_download.${action}`,
       resource: { type: 'model_download', id },
-      changes: { before: null, after: { model, source, status } },
+      changes: { before: null, after: { model, source: sourceOf(download), status } },
     })
   }
 

@@ -4,32 +4,14 @@ import { sleep } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { commit, isComplete } from './commit.ts'
 import { checkFileFormat } from './file-format.ts'
-import { type Layout, namesIn, requireDiskSpace } from './layout.ts'
-import type { InstalledFile, InstalledModel, Library } from './library.ts'
+import { type InstallerContext, waitingFile } from './installer.ts'
+import { namesIn, requireDiskSpace } from './layout.ts'
+import type { InstalledFile, InstalledModel } from './library.ts'
 import { describeSource } from './names.ts'
 import type { DownloadAttempt } from './progress.ts'
-import {
-  isPermanent,
-  type RemoteFile,
-  type ResolvedSource,
-  type ResolveSource,
-  type Source,
-} from './sources/source.ts'
-import type { DownloadTask, FileState } from './store.ts'
-import type { TransferFile, TransferredFile } from './transfer/transfer.ts'
-
-export type InstallDeps = {
-  resolve: ResolveSource
-  transferFile: TransferFile
-  layout: Layout
-  library: Pick<Library, 'find' | 'pathOf'>
-  settings: {
-    readonly reserveBytes: number
-    readonly attemptsMax: number
-    readonly backoffMs: number
-  }
-  now: () => Date
-}
+import { isPermanent, type RemoteFile, type ResolvedSource, type Source } from './sources/source.ts'
+import type { DownloadTask } from './store.ts'
+import type { TransferredFile } from './transfer/transfer.ts'
 
 type InstallTask = Extract<DownloadTask, { kind: 'install' }> & {
   readonly source: Exclude<Source, { kind: 'upstream' }>
@@ -39,7 +21,7 @@ const backoffMaxMs = 60_000
 
 /** Downloads the files of a source that are not installed yet, and installs them as the model. */
 export async function install(
-  deps: InstallDeps,
+  deps: InstallerContext,
   attempt: DownloadAttempt,
   task: InstallTask,
 ): Promise<void> {
@@ -63,7 +45,7 @@ export async function install(
 }
 
 async function downloadFiles(
-  deps: InstallDeps,
+  deps: InstallerContext,
   attempt: DownloadAttempt,
   task: InstallTask,
 ): Promise<ResolvedSource> {
@@ -72,7 +54,11 @@ async function downloadFiles(
   const resolved = await resolveWithRetry(deps, attempt, task)
   const remote = new Map(resolved.files.map((file) => [partOf(file, resolved), file]))
   const known = new Map(row.files.map((file) => [file.part, file]))
-  const states = [...remote].map(([part, file]) => stateOf(file, part, known.get(part)))
+  const states = [...remote].map(([part, file]) => ({
+    ...waitingFile(file.path, file.bytes),
+    part,
+    bytesCompleted: known.get(part)?.bytesCompleted ?? 0,
+  }))
   const bytesTotal = totalBytes(resolved)
   progress.setFiles(states, { revision: resolved.revision, bytesTotal })
   const partial = deps.layout.partial(model)
@@ -92,7 +78,7 @@ async function downloadFiles(
 
 /** A branch is resolved once, because the files of one revision belong together. */
 async function resolveWithRetry(
-  { resolve, settings }: InstallDeps,
+  { resolve, settings }: InstallerContext,
   { row, progress, signal }: DownloadAttempt,
   { source, allowsUnsafe }: InstallTask,
 ): Promise<ResolvedSource> {
@@ -113,7 +99,7 @@ async function resolveWithRetry(
 }
 
 async function downloadFile(
-  { library, transferFile }: InstallDeps,
+  { library, transferFile }: InstallerContext,
   { progress, signal }: DownloadAttempt,
   given: { partPath: string; file: RemoteFile; installed: InstalledModel | undefined },
 ): Promise<void> {
@@ -154,7 +140,7 @@ async function downloadFile(
 
 /** Links an installed file with the same hash to the part; null: there is none. */
 async function linkInstalled(
-  { pathOf }: Pick<Library, 'pathOf'>,
+  { pathOf }: InstallerContext['library'],
   installed: InstalledModel | undefined,
   { file, partPath }: { file: RemoteFile; partPath: string },
 ): Promise<TransferredFile | null> {
@@ -202,18 +188,6 @@ async function preparePartials(folder: string, parts: readonly string[]): Promis
   for (const name of await namesIn(folder)) {
     const isUsed = parts.some((part) => name === part || name.startsWith(`${part}.`))
     if (!isUsed) await rm(join(folder, name), { recursive: true, force: true })
-  }
-}
-
-function stateOf(file: RemoteFile, part: string, known: FileState | undefined): FileState {
-  return {
-    path: file.path,
-    part,
-    bytesTotal: file.bytes,
-    status: 'waiting' as const,
-    bytesCompleted: known?.bytesCompleted ?? 0,
-    sha256: null,
-    isVerified: false,
   }
 }
 

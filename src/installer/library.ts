@@ -34,24 +34,17 @@ const installedModel = Type.Object({
 export type InstalledModel = Frozen<Static<typeof installedModel>>
 export type InstalledFile = Frozen<Static<typeof installedFile>>
 
-export type InstalledModels = {
-  list(): Promise<readonly InstalledModel[]>
-  /** Absolute. */
-  pathOf(model: InstalledModel, file: InstalledFile): string
-}
+export type InstalledModels = Pick<Library, 'list' | 'pathOf'>
 
 /** Sentences that describe the current users of a model; a model without any can be deleted. */
 export type ModelUses = (name: string) => Promise<readonly string[]>
 
-/** The installed models, read from the disk on each call. */
-export type Library = InstalledModels & {
-  find(name: string): Promise<InstalledModel | undefined>
-  usage(): Promise<{ used: number; partials: number }>
-}
+export type Library = ReturnType<typeof createLibrary>
 
 const checker = compileChecker(installedModel)
 
-export function createLibrary(layout: Layout, log: Pick<Log, 'warn'>): Library {
+/** The installed models, read from the disk on each call. */
+export function createLibrary(layout: Layout, log: Pick<Log, 'warn'>) {
   async function find(name: string): Promise<InstalledModel | undefined> {
     if (!modelName.test(name)) return undefined
     const text = await readFile(layout.record(name), 'utf8').catch((error) => {
@@ -67,13 +60,15 @@ export function createLibrary(layout: Layout, log: Pick<Log, 'warn'>): Library {
 
   return {
     find,
-    async list() {
+    async list(): Promise<readonly InstalledModel[]> {
       const found = await Promise.all((await layout.models()).map(find))
       const models = found.filter((model) => model !== undefined)
       return models.toSorted((a, b) => (a.name < b.name ? -1 : 1))
     },
-    pathOf: ({ name }, { path }) => join(layout.model(name), path),
-    async usage() {
+    /** Absolute. */
+    pathOf: ({ name }: InstalledModel, { path }: InstalledFile) => join(layout.model(name), path),
+    /** The bytes of installed models, and of partially downloaded files. */
+    async usage(): Promise<{ used: number; partials: number }> {
       const partials = await diskBytes(layout.partials)
       return { used: (await diskBytes(layout.folder)) - partials, partials }
     },

@@ -1,17 +1,16 @@
 import { type CallerContext, type Endpoint, endpoint, json } from '#api/endpoint.ts'
-import { idExample, instantExample } from '#api/shapes.ts'
+import { instantExample } from '#api/shapes.ts'
 import type { Audit } from '#audit/audit.ts'
-import type { Installer } from './installer.ts'
+import type { Installer } from './create-installer.ts'
 import {
-  type DownloadRecord,
   deletedModel,
   downloadRecord,
   type InstalledModelRecord,
   installedModelRecord,
   listRecord,
+  queuedExample,
   renderDownload,
   renderModel,
-  renderStorage,
   storageRecord,
 } from './record.ts'
 
@@ -115,7 +114,7 @@ export function modelLibraryEndpoints({ installer, audit }: ModelLibraryDeps): E
           }),
         },
       },
-      handle: async () => renderStorage(await models.usage()),
+      handle: async () => ({ object: 'model_storage', ...(await models.usage()) }),
     }),
   ]
 }
@@ -143,27 +142,6 @@ export const modelExample: InstalledModelRecord = {
   verified: true,
   installed_at: instantExample,
   in_use_by: [],
-}
-
-const verificationExample: DownloadRecord = {
-  download_id: idExample,
-  object: 'model_download',
-  task: 'verify',
-  model: modelExample.name,
-  source: modelExample.source,
-  revision: modelExample.revision,
-  status: 'queued',
-  bytes_total: modelExample.bytes,
-  bytes_completed: 0,
-  bytes_per_second: null,
-  eta_seconds: null,
-  files: [],
-  attempts: 0,
-  error: null,
-  started_at: instantExample,
-  updated_at: instantExample,
-  finished_at: null,
-  started_by: '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a62',
 }
 
 const removal = {
@@ -202,7 +180,7 @@ the same request returns it.`,
   responses: {
     202: {
       description: 'The verification is queued or active.',
-      content: json(downloadRecord, verificationExample),
+      content: json(downloadRecord, { ...queuedExample, task: 'verify' }),
     },
   },
   errors: {

@@ -1,14 +1,10 @@
-import type { ChangeNotifier } from '#db/change-notifier.ts'
 import { AppError } from '#lib/errors.ts'
-import { type Log, redact } from '#telemetry/log.ts'
-import type { DownloadStatus } from './installer.ts'
-import type { LogLine } from './sources/source.ts'
+import { redact } from '#telemetry/log.ts'
+import type { DownloadStatus, FileState, InstallerContext } from './installer.ts'
 import {
   appendLines,
+  type Download,
   type DownloadChange,
-  type DownloadRow,
-  type DownloadStore,
-  type FileState,
   type NewLine,
   updateDownload,
 } from './store.ts'
@@ -16,35 +12,10 @@ import {
 /** One attempt of a worker at a download. */
 export type DownloadAttempt = {
   /** The row at the start of the attempt. */
-  readonly row: DownloadRow
-  readonly progress: Progress
+  readonly row: Download
+  readonly progress: ReturnType<typeof createProgress>
   /** Aborts when the worker stops and when the download is paused or cancelled. */
   readonly signal: AbortSignal
-}
-
-/** The progress of an attempt, written to the database twice a second. */
-export type Progress = {
-  readonly logLine: LogLine
-  readonly files: () => readonly FileState[]
-  setFiles(
-    files: readonly FileState[],
-    known: Pick<DownloadChange, 'revision' | 'bytesTotal'>,
-  ): void
-  setStatus(status: DownloadStatus): void
-  /** The bytes of a file never decrease. The first value of a file does not count for the rate. */
-  setFile(path: string, change: Partial<FileState>): void
-  /** Writes pending changes; throws if that fails. */
-  flush(): Promise<void>
-  /** Stops all writes. */
-  close(): Promise<void>
-}
-
-export type ProgressDeps = {
-  store: DownloadStore
-  notifier: Pick<ChangeNotifier, 'notify'>
-  settings: { readonly logLinesMax: number }
-  log: Pick<Log, 'debug'>
-  now: () => Date
 }
 
 type Pending = { -readonly [Field in keyof DownloadChange]: DownloadChange[Field] }
@@ -52,7 +23,8 @@ type Pending = { -readonly [Field in keyof DownloadChange]: DownloadChange[Field
 const writeEveryMs = 500
 const lineCharsMax = 1_000
 
-export function createProgress(deps: ProgressDeps, row: DownloadRow): Progress {
+/** The progress of an attempt, written to the database twice a second. */
+export function createProgress(deps: InstallerContext, row: Download) {
   const { store, notifier, settings, now } = deps
   const rate = createRateMeter()
   const started = new Set<string>()
@@ -68,6 +40,7 @@ export function createProgress(deps: ProgressDeps, row: DownloadRow): Progress {
     if (isDirty()) flush().catch((error) => deps.log.debug('progress write failed', { error }))
   }, writeEveryMs)
 
+  /** Writes pending changes; throws if that fails. */
   function flush(): Promise<void> {
     const written = writing.catch(() => {}).then(write)
     writing = written
@@ -104,21 +77,25 @@ export function createProgress(deps: ProgressDeps, row: DownloadRow): Progress {
   }
 
   return {
-    logLine(level, message) {
+    logLine(level: NewLine['level'], message: string): void {
       const text = redact(message).replaceAll('\0', '').slice(0, lineCharsMax)
       lines.push({ at: now(), level, message: text })
       lines = lines.slice(-settings.logLinesMax)
     },
-    files: () => [...files.values()],
-    setFiles(given, known) {
+    files: (): readonly FileState[] => [...files.values()],
+    setFiles(
+      given: readonly FileState[],
+      known: Pick<DownloadChange, 'revision' | 'bytesTotal'>,
+    ): void {
       files = new Map(given.map((file) => [file.path, file]))
       Object.assign(change, known)
       hasNewFiles = true
     },
-    setStatus(status) {
+    setStatus(status: DownloadStatus): void {
       change.status = status
     },
-    setFile(path, { bytesCompleted = 0, ...given }) {
+    /** The bytes of a file never decrease. The first value of a file does not count for the rate. */
+    setFile(path: string, { bytesCompleted = 0, ...given }: Partial<FileState>): void {
       const file = files.get(path)
       if (file === undefined) throw new AppError('internal_error', 'There is no such file.')
       const bytes = Math.max(file.bytesCompleted, bytesCompleted)
@@ -128,7 +105,8 @@ export function createProgress(deps: ProgressDeps, row: DownloadRow): Progress {
       hasNewFiles = true
     },
     flush,
-    async close() {
+    /** Stops all writes. */
+    async close(): Promise<void> {
       clearInterval(timer)
       await writing.catch(() => {})
       isClosed = true

@@ -6,17 +6,14 @@ import { requestHeaders, requireSuccess } from '#inference/upstream-http.ts'
 import { followSignal, sleep, Watchdog } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import type { DownloadStatus } from './installer.ts'
+import {
+  type DownloadStatus,
+  type FileState,
+  type InstallerContext,
+  waitingFile,
+} from './installer.ts'
 import type { DownloadAttempt } from './progress.ts'
 import { isPermanent, type Source } from './sources/source.ts'
-import type { FileState } from './store.ts'
-
-export type PullDeps = {
-  transport: Transport
-  /** The configured upstreams by name. */
-  upstreams: ReadonlyMap<string, Upstream>
-  settings: { readonly attemptsMax: number; readonly backoffMs: number }
-}
 
 /** Upstreams hash large files without sending progress. */
 const silenceMaxMs = 600_000
@@ -31,7 +28,7 @@ const reportedCode = 'pull_failed'
  * JSON lines and resumes interrupted downloads.
  */
 export async function pull(
-  { transport, upstreams, settings }: PullDeps,
+  { transport, upstreams, settings }: InstallerContext,
   { row, progress, signal }: DownloadAttempt,
   source: Extract<Source, { kind: 'upstream' }>,
 ): Promise<void> {
@@ -124,15 +121,7 @@ function createPullProgress({ row, progress }: DownloadAttempt) {
   let lastStatus = ''
 
   function addFile(path: string, total: number) {
-    files.set(path, {
-      path,
-      part: null,
-      sha256: null,
-      isVerified: false,
-      bytesTotal: total,
-      bytesCompleted: 0,
-      status: 'downloading',
-    })
+    files.set(path, { ...waitingFile(path, total), status: 'downloading' })
     const bytesTotal = [...files.values()].reduce((sum, file) => sum + (file.bytesTotal ?? 0), 0)
     const known = new Map(progress.files().map((file) => [file.path, file]))
     const states = [...files.values()].map((file) => known.get(file.path) ?? file)

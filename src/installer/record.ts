@@ -1,14 +1,10 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { idExample, instant, instantExample, nullable } from '#api/shapes.ts'
 import type { Frozen } from '#lib/frozen.ts'
-import {
-  type Download,
-  type DownloadLine,
-  downloadStatuses,
-  type StorageUsage,
-} from './installer.ts'
+import { type DownloadLine, downloadStatuses } from './installer.ts'
 import type { InstalledModel } from './library.ts'
-import { withoutVersion } from './names.ts'
+import { describeSource, withoutVersion } from './names.ts'
+import type { Download } from './store.ts'
 
 /** Response objects of `/v1/model-installer`. */
 
@@ -129,18 +125,22 @@ export const storageRecord = Type.Object(
 )
 
 export function renderDownload(download: Download): DownloadRecord {
+  const { task, bytesTotal, bytesCompleted, bytesPerSecond } = download
   return {
     download_id: download.id,
     object: 'model_download',
-    task: download.task,
+    task: task.kind,
     model: download.model,
-    source: download.source,
+    source: sourceOf(download),
     revision: download.revision,
     status: download.status,
-    bytes_total: download.bytesTotal,
-    bytes_completed: download.bytesCompleted,
-    bytes_per_second: download.bytesPerSecond,
-    eta_seconds: download.etaSeconds,
+    bytes_total: bytesTotal,
+    bytes_completed: bytesCompleted,
+    bytes_per_second: bytesPerSecond,
+    eta_seconds:
+      bytesTotal === null || !bytesPerSecond
+        ? null
+        : Math.ceil(Math.max(0, bytesTotal - bytesCompleted) / bytesPerSecond),
     files: download.files.map(({ path, bytesTotal, bytesCompleted, status }) => ({
       path,
       bytes_total: bytesTotal,
@@ -154,6 +154,11 @@ export function renderDownload(download: Download): DownloadRecord {
     finished_at: download.finishedAt?.toISOString() ?? null,
     started_by: download.startedBy,
   }
+}
+
+/** Readable: see `describeSource`. */
+export function sourceOf({ task }: Download): string {
+  return task.kind === 'install' ? describeSource(task.source) : task.source
 }
 
 export function renderLine({ seq, at, level, message }: DownloadLine): DownloadLineRecord {
@@ -174,10 +179,6 @@ export function renderModel(model: InstalledModel, uses: readonly string[]): Ins
     installed_at: model.installedAt,
     in_use_by: uses,
   }
-}
-
-export function renderStorage(usage: StorageUsage): Static<typeof storageRecord> {
-  return { object: 'model_storage', ...usage }
 }
 
 export const downloadExample: DownloadRecord = {
@@ -212,4 +213,15 @@ export const lineExample: DownloadLineRecord = {
   ts: instantExample,
   level: 'info' as const,
   message: 'org/tiny-gguf at main is commit 6c5f0e3d2b1a.',
+}
+
+/** The same download before its start. */
+export const queuedExample: DownloadRecord = {
+  ...downloadExample,
+  status: 'queued',
+  bytes_completed: 0,
+  bytes_per_second: null,
+  eta_seconds: null,
+  files: [],
+  attempts: 0,
 }

@@ -1,17 +1,18 @@
 import { Type } from '@sinclair/typebox'
 import { withNulls } from '#api/described.ts'
 import { type CallerContext, type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
-import type { Download, Installer } from './installer.ts'
+import type { Installer } from './create-installer.ts'
 import { modelExample } from './model-endpoints.ts'
 import {
   alreadyInstalled,
   type DownloadRecord,
-  downloadExample,
   downloadRecord,
+  queuedExample,
   renderDownload,
   renderModel,
 } from './record.ts'
 import { installBody, readInstall } from './schema.ts'
+import type { Download } from './store.ts'
 
 /** Installing a model. `record` adds the audit entry. */
 export function startEndpoint(
@@ -39,15 +40,7 @@ downloads on one machine only.`,
       read: readInstall,
     }),
     responses: {
-      202: downloadResponse('The download is queued.', {
-        ...downloadExample,
-        status: 'queued',
-        bytes_completed: 0,
-        bytes_per_second: null,
-        eta_seconds: null,
-        files: [],
-        attempts: 0,
-      }),
+      202: downloadResponse('The download is queued.', queuedExample),
       200: {
         description: 'The model is being installed, or is installed and current.',
         content: {

@@ -1,42 +1,35 @@
-import type { ChangeNotifier } from '#db/change-notifier.ts'
-import type { Jobs, Transaction } from '#jobs/jobs.ts'
+import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { refused } from '#lib/unprocessable.ts'
-import { type InstallDeps, lackingBytes, totalBytes } from './install.ts'
-import type { Download, InstallRequest, StartResult } from './installer.ts'
+import { lackingBytes, totalBytes } from './install.ts'
+import type { InstallerContext, InstallRequest, StartResult } from './installer.ts'
 import { requireDiskSpace } from './layout.ts'
-import { type Library, modelNotFound } from './library.ts'
+import { modelNotFound } from './library.ts'
 import { describeSource, isCurrent, isFromSource } from './names.ts'
-import type { PullDeps } from './pull.ts'
 import type { ResolvedSource, Source } from './sources/source.ts'
 import {
   countActive,
-  type DownloadRow,
-  type DownloadStore,
+  type Download,
   findActive,
   insertDownload,
   lockModel,
   requireDownload,
-  viewOf,
 } from './store.ts'
-
-export type StartDeps = Pick<InstallDeps, 'resolve' | 'layout' | 'settings'> &
-  Pick<PullDeps, 'upstreams'> & {
-    store: DownloadStore
-    notifier: Pick<ChangeNotifier, 'notify'>
-    jobs: Pick<Jobs, 'add'>
-    library: Library
-    now: () => Date
-  }
 
 export const downloadQueue = 'download'
 export const activeDownloadsMax = 100
 /** How long a start request waits for the source. */
 const resolveMaxMs = 60_000
 
-/** See `Downloads.start`. */
+/**
+ * Resolves the source, then queues the download for any worker. Idempotent: the same request returns
+ * the active download, or the installed model if it is current.
+ *
+ * Throws the errors of `ResolveSource`, with the code `resolve_failed` if the source is unreachable;
+ * `conflict` (`download_active`, `name_taken`, `too_many_downloads`); `insufficient_storage`.
+ */
 export async function startInstall(
-  deps: StartDeps,
+  deps: InstallerContext,
   userId: string,
   request: InstallRequest,
   signal: AbortSignal,
@@ -68,7 +61,7 @@ export async function startInstall(
 
 /** Null for an upstream, which resolves the model itself. */
 async function resolveSource(
-  { resolve, upstreams }: StartDeps,
+  { resolve, upstreams }: InstallerContext,
   { source, allowsUnsafe }: InstallRequest,
   requestSignal: AbortSignal,
 ): Promise<ResolvedSource | null> {
@@ -92,9 +85,9 @@ async function resolveSource(
   }
 }
 
-type NewDownload = Pick<DownloadRow, 'model' | 'startedBy' | 'revision' | 'bytesTotal' | 'task'>
+type NewDownload = Pick<Download, 'model' | 'startedBy' | 'revision' | 'bytesTotal' | 'task'>
 
-async function insertOrJoin(deps: StartDeps, added: NewDownload): Promise<StartResult> {
+async function insertOrJoin(deps: InstallerContext, added: NewDownload): Promise<StartResult> {
   const { store, now } = deps
   return store.transact(async (transaction) => {
     await lockModel(transaction, added.model)
@@ -109,13 +102,13 @@ async function insertOrJoin(deps: StartDeps, added: NewDownload): Promise<StartR
     const id = Bun.randomUUIDv7()
     await insertDownload(transaction, { ...added, id, files: [], startedAt: now() })
     await enqueue(deps, transaction, id)
-    return { kind: 'started', download: viewOf(await requireDownload(transaction, id)) }
+    return { kind: 'started', download: await requireDownload(transaction, id) }
   })
 }
 
 /** Queues a download for any worker; a worker that already runs it checks it again. */
 export async function enqueue(
-  { jobs, notifier }: Pick<StartDeps, 'jobs' | 'notifier'>,
+  { jobs, notifier }: InstallerContext,
   transaction: Transaction,
   id: string,
 ): Promise<void> {
@@ -123,16 +116,16 @@ export async function enqueue(
   await notifier.notify(transaction, id)
 }
 
-/** See `ModelLibrary.verify`. */
+/** Starts to verify all files. Throws `not_found`, `conflict` (`download_active`). */
 export async function startVerify(
-  deps: StartDeps,
+  deps: InstallerContext,
   userId: string,
   name: string,
 ): Promise<Download> {
   const model = await deps.library.find(name)
   if (model === undefined) throw modelNotFound(name)
   const active = await deps.store.query((handle) => findActive(handle, name))
-  if (active?.task.kind === 'verify') return viewOf(active)
+  if (active?.task.kind === 'verify') return active
   if (active !== undefined) throw downloadActive(active)
   const started = await insertOrJoin(deps, {
     model: name,
@@ -145,14 +138,14 @@ export async function startVerify(
   return started.download
 }
 
-function joinActive(active: DownloadRow, source: Source): StartResult {
+function joinActive(active: Download, source: Source): StartResult {
   const { task } = active
   const isSame = task.kind === 'install' && Bun.deepEquals(task.source, source)
   if (!isSame) throw downloadActive(active)
-  return { kind: 'active', download: viewOf(active) }
+  return { kind: 'active', download: active }
 }
 
-export function downloadActive({ model, task }: DownloadRow): AppError {
+export function downloadActive({ model, task }: Download): AppError {
   const state =
     task.kind === 'install'
       ? `being installed from ${describeSource(task.source)}`

@@ -4,8 +4,7 @@ import { createQueryRunner } from '#db/query-runner.ts'
 import { download, downloadLine } from '#db/schema/installer.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
-import type { Download, DownloadError, DownloadFile, DownloadLine, LinePage } from './installer.ts'
-import { describeSource } from './names.ts'
+import type { DownloadError, DownloadLine, FileState } from './installer.ts'
 import type { Source } from './sources/source.ts'
 
 export type InstallerDatabase = Pick<Database, 'drizzle' | 'listen' | 'notify' | 'notifyOnCommit'>
@@ -23,17 +22,10 @@ export type DownloadTask =
   /** `source` is that of the installed model. */
   | { readonly kind: 'verify'; readonly source: string }
 
-export type FileState = DownloadFile & {
-  /** The file name of the partial data. */
-  readonly part: string | null
-  /** Of a complete file. */
-  readonly sha256: string | null
-  readonly isVerified: boolean
-}
-
 type Row = typeof download.$inferSelect
 
-export type DownloadRow = Readonly<Omit<Row, 'source' | 'files' | 'error'>> & {
+/** The installation or verification of a model, as stored. */
+export type Download = Readonly<Omit<Row, 'source' | 'files' | 'error'>> & {
   readonly task: DownloadTask
   readonly files: readonly FileState[]
   readonly error: DownloadError | null
@@ -41,7 +33,7 @@ export type DownloadRow = Readonly<Omit<Row, 'source' | 'files' | 'error'>> & {
 
 export type DownloadChange = Partial<
   Pick<
-    DownloadRow,
+    Download,
     | 'task'
     | 'revision'
     | 'status'
@@ -81,8 +73,8 @@ export async function lockModel(transaction: Transaction, model: string): Promis
 
 export async function insertDownload(
   transaction: Transaction,
-  row: Pick<DownloadRow, 'id' | 'model' | 'task' | 'files' | 'startedBy' | 'startedAt'> &
-    Pick<DownloadRow, 'revision' | 'bytesTotal'>,
+  row: Pick<Download, 'id' | 'model' | 'task' | 'files' | 'startedBy' | 'startedAt'> &
+    Pick<Download, 'revision' | 'bytesTotal'>,
 ): Promise<void> {
   const { task, files, ...rest } = row
   await transaction.insert(download).values({
@@ -95,7 +87,7 @@ export async function insertDownload(
   })
 }
 
-export async function readDownload(handle: Handle, id: string): Promise<DownloadRow | undefined> {
+export async function readDownload(handle: Handle, id: string): Promise<Download | undefined> {
   const [row] = await handle.select().from(download).where(eq(download.id, id))
   return row === undefined ? undefined : parse(row)
 }
@@ -103,12 +95,12 @@ export async function readDownload(handle: Handle, id: string): Promise<Download
 export async function lockDownload(
   transaction: Transaction,
   id: string,
-): Promise<DownloadRow | undefined> {
+): Promise<Download | undefined> {
   const [row] = await transaction.select().from(download).where(eq(download.id, id)).for('update')
   return row === undefined ? undefined : parse(row)
 }
 
-export async function findActive(handle: Handle, model: string): Promise<DownloadRow | undefined> {
+export async function findActive(handle: Handle, model: string): Promise<Download | undefined> {
   const [row] = await handle
     .select()
     .from(download)
@@ -116,7 +108,7 @@ export async function findActive(handle: Handle, model: string): Promise<Downloa
   return row === undefined ? undefined : parse(row)
 }
 
-export async function listActive(handle: Handle, max: number): Promise<readonly DownloadRow[]> {
+export async function listActive(handle: Handle, max: number): Promise<readonly Download[]> {
   const rows = await handle
     .select()
     .from(download)
@@ -161,7 +153,7 @@ export async function updateDownload(
 export async function listLines(
   handle: Handle,
   id: string,
-  { afterSeq, limit }: LinePage,
+  { afterSeq, limit }: { afterSeq: number; limit: number },
 ): Promise<readonly DownloadLine[]> {
   const { seq, at, level, message } = downloadLine
   return handle
@@ -213,7 +205,7 @@ export async function modelsWithDownload(
   return new Set(rows.map(({ model }) => model))
 }
 
-function parse({ source, files, error, ...row }: Row): DownloadRow {
+function parse({ source, files, error, ...row }: Row): Download {
   return {
     ...row,
     task: JSON.parse(source),
@@ -222,27 +214,8 @@ function parse({ source, files, error, ...row }: Row): DownloadRow {
   }
 }
 
-export function viewOf({ task, wanted: _, files, ...row }: DownloadRow): Download {
-  const { bytesTotal, bytesCompleted, bytesPerSecond } = row
-  return {
-    ...row,
-    task: task.kind,
-    source: task.kind === 'install' ? describeSource(task.source) : task.source,
-    etaSeconds:
-      bytesTotal === null || bytesPerSecond === null || bytesPerSecond === 0
-        ? null
-        : Math.ceil(Math.max(0, bytesTotal - bytesCompleted) / bytesPerSecond),
-    files: files.map((file) => ({
-      path: file.path,
-      bytesTotal: file.bytesTotal,
-      bytesCompleted: file.bytesCompleted,
-      status: file.status,
-    })),
-  }
-}
-
 /** Throws `not_found`. */
-export async function requireDownload(handle: Handle, id: string): Promise<DownloadRow> {
+export async function requireDownload(handle: Handle, id: string): Promise<Download> {
   const row = await readDownload(handle, id)
   if (row === undefined) throw downloadNotFound(id)
   return row

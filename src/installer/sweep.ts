@@ -1,30 +1,14 @@
 import { join } from 'node:path'
 import { repeat } from '#lib/repeat.ts'
 import { isUuid } from '#lib/uuid.ts'
-import type { Log } from '#telemetry/log.ts'
-import { type Layout, namesIn } from './layout.ts'
-import type { Library } from './library.ts'
-import {
-  type DownloadStore,
-  deleteDownloads,
-  findActive,
-  lockModel,
-  modelsWithDownload,
-} from './store.ts'
-
-type SweepDeps = {
-  store: DownloadStore
-  layout: Layout
-  library: Pick<Library, 'find'>
-  settings: { readonly keepTerminalS: number }
-  log: Pick<Log, 'warn'>
-  now: () => Date
-}
+import type { InstallerContext } from './installer.ts'
+import { namesIn } from './layout.ts'
+import { deleteDownloads, findActive, lockModel, modelsWithDownload } from './store.ts'
 
 const everyMs = 60_000
 
 /** Deletes expired downloads, and then their data on the disk of this machine. */
-export function startSweep(deps: SweepDeps) {
+export function startSweep(deps: InstallerContext) {
   const sweeping = repeat(() => sweep(deps), {
     everyMs,
     log: deps.log,
@@ -34,7 +18,7 @@ export function startSweep(deps: SweepDeps) {
   return sweeping
 }
 
-async function sweep(deps: SweepDeps): Promise<void> {
+async function sweep(deps: InstallerContext): Promise<void> {
   const { store, layout, settings, now } = deps
   const before = new Date(now().getTime() - settings.keepTerminalS * 1000)
   await store.query((handle) => deleteDownloads(handle, before))
@@ -53,7 +37,10 @@ async function sweep(deps: SweepDeps): Promise<void> {
  * Deletes versions that `model.json` does not name: those of unfinished downloads. Leaves files of
  * other programs, and everything beside an invalid record.
  */
-async function removeUnusedVersions({ layout, library }: SweepDeps, model: string): Promise<void> {
+async function removeUnusedVersions(
+  { layout, library }: InstallerContext,
+  model: string,
+): Promise<void> {
   const installed = await library.find(model)
   const names = await namesIn(layout.model(model))
   if (installed === undefined && names.includes('model.json')) return
@@ -65,7 +52,7 @@ async function removeUnusedVersions({ layout, library }: SweepDeps, model: strin
 
 /** Runs under the lock of the model, so that no download of it starts. */
 async function whileInactive(
-  { store }: SweepDeps,
+  { store }: InstallerContext,
   model: string,
   run: () => Promise<void>,
 ): Promise<void> {

@@ -1,15 +1,16 @@
-import type { ChangeNotifier } from '#db/change-notifier.ts'
-import type { Jobs, Transaction } from '#jobs/jobs.ts'
+import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { isUuid } from '#lib/uuid.ts'
-import type { Log } from '#telemetry/log.ts'
-import { type Download, type DownloadAction, type DownloadStatus, isTerminal } from './installer.ts'
-import type { Layout } from './layout.ts'
+import {
+  type DownloadAction,
+  type DownloadStatus,
+  type InstallerContext,
+  isTerminal,
+} from './installer.ts'
 import { enqueue } from './start.ts'
 import {
+  type Download,
   type DownloadChange,
-  type DownloadRow,
-  type DownloadStore,
   downloadNotFound,
   findActive,
   lockDownload,
@@ -17,23 +18,9 @@ import {
   removeLines,
   requireDownload,
   updateDownload,
-  viewOf,
 } from './store.ts'
 
 /** The state transitions of a download: by its users and at the end of an attempt. */
-
-type TransitionDeps = {
-  store: DownloadStore
-  notifier: ChangeNotifier
-  layout: Pick<Layout, 'remove' | 'partial'>
-  now: () => Date
-}
-type ActionDeps = TransitionDeps & { jobs: Pick<Jobs, 'add'> }
-export type SettleDeps = TransitionDeps & {
-  /** Notifies all workers that the installed models have changed. */
-  notifyModelsChanged(): Promise<void>
-  log: Pick<Log, 'info' | 'warn'>
-}
 
 /** `interrupted`: a user has paused or cancelled the download. */
 export type AttemptOutcome = 'completed' | 'interrupted' | { readonly failure: AppError }
@@ -41,8 +28,15 @@ export type AttemptOutcome = 'completed' | 'interrupted' | { readonly failure: A
 /** How long an action waits for the worker to follow. */
 const effectWaitMaxMs = 2_000
 
-/** See `Downloads.act`. */
-export async function act(deps: ActionDeps, id: string, action: DownloadAction): Promise<Download> {
+/**
+ * Resolves when the action has taken effect, or after two seconds. Idempotent. A cancelled download
+ * keeps its data for the next download of the model. Throws `conflict` (`download_terminal`).
+ */
+export async function act(
+  deps: InstallerContext,
+  id: string,
+  action: DownloadAction,
+): Promise<Download> {
   return changeAndWait(deps, id, (transaction, row) => {
     if (row.finishedAt === null) return actions[action](deps, transaction, row)
     if (action === 'cancel' && row.status === 'cancelled') return Promise.resolve()
@@ -50,8 +44,8 @@ export async function act(deps: ActionDeps, id: string, action: DownloadAction):
   })
 }
 
-/** See `Downloads.discard`. */
-export async function discard(deps: ActionDeps, id: string): Promise<Download> {
+/** Cancels the download unless it is finished, and deletes its data. */
+export async function discard(deps: InstallerContext, id: string): Promise<Download> {
   return changeAndWait(deps, id, async (transaction, row) => {
     if (row.finishedAt === null && row.task.kind === 'install') {
       const task = { ...row.task, isDiscarded: true }
@@ -64,7 +58,7 @@ export async function discard(deps: ActionDeps, id: string): Promise<Download> {
   })
 }
 
-type Action = (deps: ActionDeps, transaction: Transaction, row: DownloadRow) => Promise<void>
+type Action = (deps: InstallerContext, transaction: Transaction, row: Download) => Promise<void>
 
 const actions: Readonly<Record<DownloadAction, Action>> = {
   async cancel(deps, transaction, row) {
@@ -86,9 +80,9 @@ const actions: Readonly<Record<DownloadAction, Action>> = {
 }
 
 async function changeAndWait(
-  { store, notifier }: ActionDeps,
+  { store, notifier }: InstallerContext,
   id: string,
-  apply: (transaction: Transaction, row: DownloadRow) => Promise<void>,
+  apply: (transaction: Transaction, row: Download) => Promise<void>,
 ): Promise<Download> {
   if (!isUuid(id)) throw downloadNotFound(id)
   const subscription = notifier.subscribe(id)
@@ -103,7 +97,7 @@ async function changeAndWait(
     const timeout = AbortSignal.timeout(effectWaitMaxMs)
     for (;;) {
       const row = await store.query((handle) => requireDownload(handle, id))
-      if (isAsWanted(row) || timeout.aborted) return viewOf(row)
+      if (isAsWanted(row) || timeout.aborted) return row
       await subscription.next(effectWaitMaxMs, timeout)
     }
   } finally {
@@ -111,15 +105,15 @@ async function changeAndWait(
   }
 }
 
-function isAsWanted({ status, wanted }: DownloadRow): boolean {
+function isAsWanted({ status, wanted }: Download): boolean {
   if (wanted === 'run' || isTerminal(status)) return true
   return wanted === 'pause' && status === 'paused'
 }
 
 /** Records the outcome of an attempt. */
 export async function settle(
-  deps: SettleDeps,
-  { id, model }: DownloadRow,
+  deps: InstallerContext,
+  { id, model }: Download,
   outcome: AttemptOutcome,
 ): Promise<void> {
   const status = await deps.store.transact(async (transaction) => {
@@ -141,9 +135,9 @@ export async function settle(
 
 /** Null: it was resumed in the meantime and is queued. */
 async function interrupt(
-  deps: SettleDeps,
+  deps: InstallerContext,
   transaction: Transaction,
-  row: DownloadRow,
+  row: Download,
 ): Promise<DownloadStatus | null> {
   if (row.wanted === 'cancel') return cancel(deps, transaction, row)
   if (row.wanted === 'run') return null
@@ -152,23 +146,23 @@ async function interrupt(
 
 /** The transaction holds the locks of the model and the row. */
 async function cancel(
-  deps: TransitionDeps,
+  deps: InstallerContext,
   transaction: Transaction,
-  row: DownloadRow,
+  row: Download,
 ): Promise<DownloadStatus> {
   if (row.task.kind === 'install' && row.task.isDiscarded === true) await deleteData(deps, row)
   return finish(deps, transaction, row, { status: 'cancelled' })
 }
 
-async function deleteData({ layout }: TransitionDeps, { model }: DownloadRow): Promise<void> {
+async function deleteData({ layout }: InstallerContext, { model }: Download): Promise<void> {
   await layout.remove(layout.partial(model))
 }
 
 async function pause(
-  deps: TransitionDeps,
+  deps: InstallerContext,
   transaction: Transaction,
-  row: DownloadRow,
-  error: DownloadRow['error'],
+  row: Download,
+  error: Download['error'],
 ): Promise<DownloadStatus> {
   const paused = { status: 'paused', wanted: 'pause', bytesPerSecond: null, error } as const
   await change(deps, transaction, row, paused)
@@ -176,10 +170,10 @@ async function pause(
 }
 
 async function finish(
-  deps: TransitionDeps,
+  deps: InstallerContext,
   transaction: Transaction,
-  row: DownloadRow,
-  { status, error = null }: { status: DownloadStatus; error?: DownloadRow['error'] },
+  row: Download,
+  { status, error = null }: { status: DownloadStatus; error?: Download['error'] },
 ): Promise<DownloadStatus> {
   await removeLines(transaction, row.id)
   const finished = { status, error, bytesPerSecond: null, finishedAt: deps.now() }
@@ -188,9 +182,9 @@ async function finish(
 }
 
 async function change(
-  { notifier, now }: TransitionDeps,
+  { notifier, now }: InstallerContext,
   transaction: Transaction,
-  { id }: DownloadRow,
+  { id }: Download,
   changes: DownloadChange,
 ): Promise<void> {
   await updateDownload(transaction, id, changes, now())

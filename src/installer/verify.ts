@@ -1,26 +1,23 @@
 import { createReadStream } from 'node:fs'
 import { AppError } from '#lib/errors.ts'
-import { isMissing, type Layout, writeDurably } from './layout.ts'
-import { type InstalledFile, type Library, modelNotFound } from './library.ts'
+import { type InstallerContext, waitingFile } from './installer.ts'
+import { isMissing, writeDurably } from './layout.ts'
+import { modelNotFound } from './library.ts'
 import { withoutVersion } from './names.ts'
 import type { DownloadAttempt } from './progress.ts'
-import type { FileState } from './store.ts'
-
-export type VerifyDeps = {
-  library: Pick<Library, 'find' | 'pathOf'>
-  layout: Pick<Layout, 'record'>
-}
 
 const readBytes = 1_048_576
 
 /** Compares the files of an installed model with the hashes of its record. */
 export async function verify(
-  { library, layout }: VerifyDeps,
+  { library, layout }: InstallerContext,
   { row, progress, signal }: DownloadAttempt,
 ): Promise<void> {
   const model = await library.find(row.model)
   if (model === undefined) throw modelNotFound(row.model)
-  progress.setFiles(model.files.map(unverified), { bytesTotal: model.bytes })
+  // Each attempt starts from the beginning.
+  const files = model.files.map(({ path, bytes }) => waitingFile(withoutVersion(path), bytes))
+  progress.setFiles(files, { bytesTotal: model.bytes })
   for (const file of model.files) {
     const path = withoutVersion(file.path)
     progress.setFile(path, { status: 'verifying' })
@@ -40,19 +37,6 @@ export async function verify(
     progress.setFile(path, { status: 'completed', sha256 })
   }
   progress.logLine('info', 'All files are unchanged.')
-}
-
-/** Each attempt starts from the beginning. */
-function unverified({ path, bytes }: InstalledFile): FileState {
-  return {
-    path: withoutVersion(path),
-    part: null,
-    sha256: null,
-    isVerified: false,
-    bytesTotal: bytes,
-    bytesCompleted: 0,
-    status: 'waiting',
-  }
 }
 
 /** Null: the file does not exist. */

@@ -1,23 +1,16 @@
-import type { ChangeNotifier } from '#db/change-notifier.ts'
-import type { Jobs, RunningJob } from '#jobs/jobs.ts'
+import type { RunningJob } from '#jobs/jobs.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import { asRecord } from '#lib/json.ts'
-import { type InstallDeps, install } from './install.ts'
-import type { DownloadStatus } from './installer.ts'
+import { install } from './install.ts'
+import type { DownloadStatus, InstallerContext } from './installer.ts'
 import { withDiskFullError } from './layout.ts'
-import { createProgress, type DownloadAttempt, type ProgressDeps } from './progress.ts'
-import { type PullDeps, pull } from './pull.ts'
+import { createProgress, type DownloadAttempt } from './progress.ts'
+import { pull } from './pull.ts'
 import { downloadQueue } from './start.ts'
-import { type DownloadRow, lockDownload, readDownload, updateDownload } from './store.ts'
-import { type AttemptOutcome, type SettleDeps, settle } from './transitions.ts'
-import { type VerifyDeps, verify } from './verify.ts'
-
-type WorkDeps = ProgressDeps &
-  InstallDeps &
-  PullDeps &
-  VerifyDeps &
-  SettleDeps & { notifier: ChangeNotifier; settings: { readonly downloadsMax: number } }
+import { type Download, lockDownload, readDownload, updateDownload } from './store.ts'
+import { type AttemptOutcome, settle } from './transitions.ts'
+import { verify } from './verify.ts'
 
 /** Counts attempts whose worker died. */
 const attemptsMax = 30
@@ -26,8 +19,8 @@ const actionPollMs = 5_000
 const interrupted = new Error('the download was paused or cancelled')
 
 /** Starts to run queued downloads of all workers. */
-export function processDownloads(deps: WorkDeps, jobs: Pick<Jobs, 'process'>): void {
-  jobs.process(downloadQueue, {
+export function processDownloads(deps: InstallerContext): void {
+  deps.jobs.process(downloadQueue, {
     concurrencyMax: deps.settings.downloadsMax,
     attemptsMax,
     run: (job) => attempt(deps, idOf(job), job.signal),
@@ -42,7 +35,7 @@ function idOf({ payload }: RunningJob): string {
   return String(asRecord(payload)['downloadId'])
 }
 
-async function attempt(deps: WorkDeps, id: string, stopped: AbortSignal): Promise<void> {
+async function attempt(deps: InstallerContext, id: string, stopped: AbortSignal): Promise<void> {
   const row = await begin(deps, id)
   if (row === undefined) return
   if (row.wanted !== 'run') return settle(deps, row, 'interrupted')
@@ -76,7 +69,7 @@ function failureOf(thrown: unknown): AttemptOutcome {
   throw error
 }
 
-function perform(deps: WorkDeps, current: DownloadAttempt): Promise<void> {
+function perform(deps: InstallerContext, current: DownloadAttempt): Promise<void> {
   const { task } = current.row
   if (task.kind === 'verify') return verify(deps, current)
   const { source } = task
@@ -86,7 +79,7 @@ function perform(deps: WorkDeps, current: DownloadAttempt): Promise<void> {
 }
 
 /** Undefined: the download is finished. */
-async function begin(deps: WorkDeps, id: string): Promise<DownloadRow | undefined> {
+async function begin(deps: InstallerContext, id: string): Promise<Download | undefined> {
   const { store, notifier, now } = deps
   return store.transact(async (transaction) => {
     const row = await lockDownload(transaction, id)
@@ -100,14 +93,14 @@ async function begin(deps: WorkDeps, id: string): Promise<DownloadRow | undefine
   })
 }
 
-function firstStatus({ task, files }: DownloadRow): DownloadStatus {
+function firstStatus({ task, files }: Download): DownloadStatus {
   if (task.kind === 'verify') return 'verifying'
   const isComplete = files.length > 0 && files.every(({ sha256 }) => sha256 !== null)
   return isComplete ? 'committing' : 'resolving'
 }
 
 async function abortOnAction(
-  { store, notifier }: WorkDeps,
+  { store, notifier }: InstallerContext,
   { id, work, ended }: { id: string; work: AbortController; ended: AbortSignal },
 ): Promise<void> {
   const subscription = notifier.subscribe(id)

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { renderDownload } from '#installer/record.ts'
 import {
   ggufOf,
   type InstallerFixture,
@@ -59,7 +60,7 @@ test('a new revision downloads only changed files', async () => {
   const first = publish('org/moving', { 'weights.gguf': weights, 'config.json': small })
   const { download_id: id } = await worker.install({ model: 'org/moving' })
   const done = await worker.until(id, 'completed')
-  expect(done).toMatchObject({ revision: first, source: 'hub:org/moving@main' })
+  expect(renderDownload(done)).toMatchObject({ revision: first, source: 'hub:org/moving@main' })
   const again = await worker.send('POST /downloads', { model: 'org/moving' })
   expect(again.body).toMatchObject({ status: 'already_installed', model: { revision: first } })
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { renderDownload } from '#installer/record.ts'
 import { eventually } from '#test/support/eventually.ts'
 import {
   errorCodeOf,
@@ -76,12 +77,12 @@ test('an upstream downloads a model, and its progress lines become the progress'
   await pull.line({ status: 'pulling 1111', digest: one, total: 1_000, completed: 400 })
   await pull.line({ status: 'pulling 2222', digest: two, total: 50 })
   await eventually('the files are known', async () => (await find(id)).files.length === 2)
-  expect(await find(id)).toMatchObject({
+  expect(renderDownload(await find(id))).toMatchObject({
     model: 'default/llama3.2:1b',
     status: 'downloading',
     source: 'upstream:default/llama3.2:1b',
-    bytesTotal: 1_050,
-    bytesCompleted: 400,
+    bytes_total: 1_050,
+    bytes_completed: 400,
   })
   // Progress that the upstream takes back is ignored.
   await pull.line({ status: 'pulling 1111', digest: one, total: 1_000, completed: 100 })

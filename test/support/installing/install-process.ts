@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Config } from '#config/schema.ts'
-import type { Download, DownloadLine, InstallRequest } from '#installer/installer.ts'
+import type { DownloadLine, InstallRequest } from '#installer/installer.ts'
+import type { Download } from '#installer/store.ts'
 import type { TestPlace } from '#test/support/database.ts'
 
 export type ProcessTask = {
