@@ -23,22 +23,7 @@ export type Model = {
   readonly ordered: boolean
 }
 
-/** The models of the configuration and of the upstreams' own lists. */
-export type Catalogue = {
-  list(): readonly Model[]
-  /** By name or alias, without asking an upstream. */
-  find(name: string): Model | undefined
-  /** Resolves once every upstream was asked for its models, successfully or not. */
-  readonly asked: Promise<void>
-  /** Asks every upstream again. */
-  refresh(): Promise<void>
-  /**
-   * By name or alias. Throws `model_not_found`, `model_mode_mismatch`, or `service_unavailable` while
-   * an upstream that may have the model has not responded yet.
-   */
-  resolve(name: string, options?: ResolveOptions): Promise<Model>
-  close(): void
-}
+export type Catalogue = ReturnType<typeof createCatalogue>
 
 type ResolveOptions = {
   /** Alternative spellings of the name, the likeliest first. */
@@ -80,7 +65,8 @@ type Listing = {
 
 type Names = { readonly models: Map<string, Model>; readonly aliases: Map<string, Model> }
 
-export function createCatalogue(deps: CatalogueDeps): Catalogue {
+/** The models of the configuration and of the upstreams' own lists. */
+export function createCatalogue(deps: CatalogueDeps) {
   const startedAt = unixSeconds(deps.now())
   const stopped = new AbortController()
   const listings = deps.upstreams.map(createListing)
@@ -118,15 +104,23 @@ export function createCatalogue(deps: CatalogueDeps): Catalogue {
   const timer = setInterval(refreshAll, deps.config.models.refreshMs)
 
   return {
+    /** Resolves once every upstream was asked for its models, successfully or not. */
     asked,
-    list: () => [...names.models.values()],
+    list: (): readonly Model[] => [...names.models.values()],
+    /** By name or alias, without asking an upstream. */
     find,
+    /** Asks every upstream again. */
     async refresh() {
       // A running refresh may still return the previous list.
       await Promise.all(refreshed.map(({ refreshing }) => refreshing))
       await refreshAll()
     },
-    async resolve(name, { spellings = [name], affinity = null, mode } = {}) {
+    /**
+     * By name or alias. Throws `model_not_found`, `model_mode_mismatch`, or `service_unavailable` while
+     * an upstream that may have the model has not responded yet.
+     */
+    async resolve(name: string, options: ResolveOptions = {}): Promise<Model> {
+      const { spellings = [name], affinity = null, mode } = options
       const model = findAny(spellings) ?? (await refreshUntilFound(spellings))
       if (model === undefined) throw notFound(name, listings)
       if (mode !== undefined && model.mode !== mode) throw modeMismatch(name, model.mode, mode)

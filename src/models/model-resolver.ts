@@ -7,27 +7,7 @@ import type { Log } from '#telemetry/log.ts'
 import { type Catalogue, type Model, modelNotFound } from './catalogue.ts'
 import type { ModelNames } from './names.ts'
 
-/** Resolves the model names of requests: models of the catalogue, and agents that the principal may call. */
-export type ModelResolver = {
-  /** Models, then agents, newest first. Calls no upstream. */
-  list(principal: RequestPrincipal): Promise<readonly AvailableModel[]>
-  /** An entry of the list, by any of its names. */
-  find(principal: RequestPrincipal, name: string): Promise<AvailableModel | undefined>
-  /**
-   * The model to run, and the agent if the name is one. Requests of a principal with the same
-   * `sessionKey` go to the same upstream while it is available. Model names need no database access.
-   *
-   * Throws `model_not_found`, without telling hidden, deleted and unknown agents apart, or
-   * `service_unavailable`.
-   */
-  resolve(
-    principal: RequestPrincipal,
-    name: string,
-    sessionKey?: string | null,
-  ): Promise<{ model: Model; agent: Agent | null }>
-  /** The catalogue name of a model that agents can be based on. */
-  agentModelName(name: string): string | undefined
-}
+export type ModelResolver = ReturnType<typeof createModelResolver>
 
 export type AvailableModel = Omit<Model, 'targets' | 'ordered'> & {
   /** The name with a prefix. For agents equal to `id`. */
@@ -40,14 +20,15 @@ export type AvailableModel = Omit<Model, 'targets' | 'ordered'> & {
 /** Older agents are not listed among the models. */
 const listedAgentsMax = 1_000
 
-export type ModelResolverDeps = {
+type ModelResolverDeps = {
   catalogue: Pick<Catalogue, 'list' | 'find' | 'resolve'>
   agents: Pick<Agents, 'find' | 'list'>
   names: ModelNames
   log: Pick<Log, 'warn'>
 }
 
-export function createModelResolver(deps: ModelResolverDeps): ModelResolver {
+/** Resolves the model names of requests: models of the catalogue, and agents that the principal may call. */
+export function createModelResolver(deps: ModelResolverDeps) {
   const { catalogue, agents, names } = deps
   const findModel = (name: string) =>
     names
@@ -64,20 +45,33 @@ export function createModelResolver(deps: ModelResolverDeps): ModelResolver {
   }
 
   return {
-    async list(principal) {
+    /** Models, then agents, newest first. Calls no upstream. */
+    async list(principal: RequestPrincipal): Promise<readonly AvailableModel[]> {
       const models = catalogue.list().map((model) => fromModel(model, names))
       const visible = await listAgents(deps, principal)
       return [...models, ...visible.flatMap(availableAgent)]
     },
 
-    async find(principal, name) {
+    /** An entry of the list, by any of its names. */
+    async find(principal: RequestPrincipal, name: string): Promise<AvailableModel | undefined> {
       const model = findModel(name)
       if (model !== undefined) return fromModel(model, names)
       const agent = await findAgent(principal, name)
       return agent === undefined ? undefined : availableAgent(agent)[0]
     },
 
-    async resolve(principal, name, sessionKey = null) {
+    /**
+     * The model to run, and the agent if the name is one. Requests of a principal with the same
+     * `sessionKey` go to the same upstream while it is available. Model names need no database access.
+     *
+     * Throws `model_not_found`, without telling hidden, deleted and unknown agents apart, or
+     * `service_unavailable`.
+     */
+    async resolve(
+      principal: RequestPrincipal,
+      name: string,
+      sessionKey: string | null = null,
+    ): Promise<{ model: Model; agent: Agent | null }> {
       const affinity = sessionKey === null ? null : `${principal.userId}\0${sessionKey}`
       const isAgent = names.agentIdIn(name) !== undefined && findModel(name) === undefined
       if (!isAgent) {
@@ -89,7 +83,8 @@ export function createModelResolver(deps: ModelResolverDeps): ModelResolver {
       return { model: await resolveBaseModel(catalogue, agent, { name, affinity }), agent }
     },
 
-    agentModelName: (name) =>
+    /** The catalogue name of a model that agents can be based on. */
+    agentModelName: (name: string) =>
       names.spellings(name).find((spelling) => catalogue.find(spelling)?.mode === 'generate'),
   }
 }

@@ -8,6 +8,7 @@ import { createInference } from '#inference/inference.ts'
 import { createTokenCounter } from '#inference/token-count/counter.ts'
 import { createTransport } from '#inference/transport/create-transport.ts'
 import { adapters as adaptersByKind } from '#inference/upstreams/index.ts'
+import { createLlama } from '#inference/upstreams/llama/adapter.ts'
 import { createLayout } from '#installer/layout.ts'
 import { createLibrary } from '#installer/library.ts'
 import { readDescriptors, streamsWithin } from '#lib/descriptors.ts'
@@ -16,7 +17,8 @@ import type { Log } from '#telemetry/log.ts'
 import { createCatalogue } from './catalogue.ts'
 import { upstreams as upstreamChecks } from './doctor.ts'
 import { modelEndpoints } from './endpoints.ts'
-import { createLocalModels } from './local-models.ts'
+import { ggufModels } from './gguf-models.ts'
+import { llamaFolder } from './llama-config.ts'
 import { createModelResolver, type ModelResolver } from './model-resolver.ts'
 import { createModelNames } from './names.ts'
 import { configuredUpstreams } from './upstreams.ts'
@@ -48,8 +50,10 @@ export const modelsModule = module({
       onResponse: generationMetrics.upstreamAnswered,
     })
     const modelsFolder = config.installer.folder ?? join(config.data, 'models')
-    const llama = createLocalModels(config, {
-      installed: createLibrary(createLayout(modelsFolder), log),
+    const installed = createLibrary(createLayout(modelsFolder), log)
+    const llama = createLlama({
+      models: () => ggufModels(installed),
+      settings: { ...config.llama, packageFolder: llamaFolder(config) },
       environment: computeEnvironment(),
       log,
     })

@@ -1,34 +1,29 @@
-/**
- * Prefixed names of models and agents, besides the plain names of models: some clients list only
- * names with a certain prefix.
- */
-export type ModelNames = {
-  ofModel(id: string): string
-  ofAgent(id: string): string
-  /** The catalogue names that a name may stand for; the name itself first. */
-  spellings(name: string): readonly string[]
-  /** The id in an agent name; undefined for other names. */
-  agentIdIn(name: string): string | undefined
-}
+import { isUuid } from '#lib/uuid.ts'
 
 /** A suffix by which clients request a context window of a million tokens; not part of the name. */
 export const longContextMark = '[1m]'
 
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+export type ModelNames = ReturnType<typeof createModelNames>
 
-export function createModelNames({ prefix }: { prefix: string }): ModelNames {
+/**
+ * Prefixed names of models and agents, besides the plain names of models: some clients list only
+ * names with a certain prefix.
+ */
+export function createModelNames({ prefix }: { prefix: string }) {
   const modelPrefix = `${prefix}-model-`
   const agentPrefix = `${prefix}-agent-`
   return {
-    ofModel: (id) => modelPrefix + id,
-    ofAgent: (id) => agentPrefix + id,
-    spellings(name) {
+    ofModel: (id: string) => modelPrefix + id,
+    ofAgent: (id: string) => agentPrefix + id,
+    /** The catalogue names that a name may stand for; the name itself first. */
+    spellings(name: string): readonly string[] {
       const names = [name, withoutSuffix(name)]
       return [...new Set([...names, ...names.map((each) => withoutPrefix(each, modelPrefix))])]
     },
-    agentIdIn(name) {
+    /** The id in an agent name; undefined for other names. */
+    agentIdIn(name: string): string | undefined {
       const id = withoutPrefix(withoutSuffix(name), agentPrefix).toLowerCase()
-      return uuid.test(id) ? id : undefined
+      return isUuid(id) ? id : undefined
     },
   }
 }

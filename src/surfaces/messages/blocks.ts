@@ -87,7 +87,7 @@ export class BlockList {
 }
 
 /** A block without a representation in the format, or whose frames were relayed. */
-export const hiddenBlock: OpenBlock = { push: () => '', end: () => '' }
+const hiddenBlock: OpenBlock = { push: () => '', end: () => '' }
 
 function openBlock(event: BlockEvent, context: BlockContext): OpenBlock {
   switch (event.type) {
