@@ -42,12 +42,7 @@ export type EmbeddingRequest = Omit<ShallowStatic<typeof embeddingBody>, 'input'
   readonly texts: readonly string[]
 }
 
-const { createReader } = createReaders((param, predicate) =>
-  param === ''
-    ? new AppError('invalid_request', `The request body ${predicate}.`)
-    : invalid(param, `${param} ${predicate}.`),
-)
-const readBody = createReader(embeddingBody)
+const readBody = createReaders(invalid).createReader(embeddingBody)
 
 /** Throws `invalid_request` with the invalid field as `param`. */
 export function readEmbeddingRequest(
@@ -55,28 +50,27 @@ export function readEmbeddingRequest(
   { inputCharsMax }: { inputCharsMax: number },
 ): EmbeddingRequest {
   const { input, ...rest } = readBody(body, '')
-  const texts = readTexts(input)
+  const texts = typeof input === 'string' ? [input] : input.map(readText)
   if (texts.reduce((sum, text) => sum + text.length, 0) > inputCharsMax) {
-    throw invalid('input', `input may have ${inputCharsMax} characters.`)
+    throw invalid('input', `may have ${inputCharsMax} characters`)
   }
   return { ...rest, texts }
 }
 
-function readTexts(input: string | readonly unknown[]): readonly string[] {
-  if (typeof input === 'string') return [input]
-  return input.map((text, at) => {
-    const param = `input[${at}]`
-    if (typeof text === 'number' || Array.isArray(text)) {
-      throw invalid(param, 'input must be text; arrays of tokens are not supported.')
-    }
-    if (typeof text !== 'string') throw invalid(param, `${param} must be a string.`)
-    if (text === '') throw invalid(param, `${param} must not be empty.`)
-    return text
-  })
+function readText(text: unknown, at: number): string {
+  const param = `input[${at}]`
+  if (typeof text === 'number' || Array.isArray(text)) {
+    throw invalid(param, 'must be text; arrays of tokens are not supported')
+  }
+  if (typeof text !== 'string') throw invalid(param, 'must be a string')
+  if (text === '') throw invalid(param, 'must not be empty')
+  return text
 }
 
-function invalid(param: string, message: string): AppError {
-  return new AppError('invalid_request', message, { param })
+/** `predicate` completes the sentence that begins with the field. */
+function invalid(param: string, predicate: string): AppError {
+  if (param === '') return new AppError('invalid_request', `The request body ${predicate}.`)
+  return new AppError('invalid_request', `${param} ${predicate}.`, { param })
 }
 
 export const embeddingList = Type.Object(
