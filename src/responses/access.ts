@@ -1,19 +1,24 @@
 import { AppError } from '#lib/errors.ts'
-import { endingOfQueued, endOfLog, forceCancel } from './ending.ts'
+import { endingOf, endOfLog, forceCancel } from './ending.ts'
 import { createEventLog } from './event-log.ts'
-import { type FrameStreamDeps, streamExpired, streamFrames } from './frame-stream.ts'
+import {
+  type FrameRange,
+  type FrameStreamDeps,
+  type Frames,
+  streamExpired,
+  streamFrames,
+} from './frame-stream.ts'
 import type { RemoteLogReader } from './remote-log-reader.ts'
 import { isTerminal, type ResponseObject } from './response.ts'
-import type { ResponseMessage } from './response-bus.ts'
 import type { LocalRun } from './run.ts'
-import type { ResponseRuns } from './runs.ts'
+import type { ResponseMessage } from './runs.ts'
 import type { ResponseStore } from './store.ts'
 import type { FoundResponse } from './stored.ts'
 
 type AccessDeps = {
   store: ResponseStore
   findRun(id: string): LocalRun | undefined
-  remoteLogs: Pick<RemoteLogReader, 'subscribe'>
+  remoteLogs: RemoteLogReader
   streaming: FrameStreamDeps
   /** Notifies this worker and all others. */
   publish(message: ResponseMessage): void
@@ -32,9 +37,7 @@ const cancelPollMs = 50
 const pollsPerNotification = 20
 
 /** Access to responses by id, whichever worker runs them. */
-export function createResponseAccess(
-  deps: AccessDeps,
-): Pick<ResponseRuns, 'watch' | 'find' | 'cancel' | 'remove'> {
+export function createResponseAccess(deps: AccessDeps) {
   const { store, lagMs, streaming } = deps
   const findOwnRun = (ownerId: string, id: string) => {
     const run = deps.findRun(id)
@@ -48,7 +51,12 @@ export function createResponseAccess(
     return store.find(ownerId, id)
   }
   return {
-    async watch(ownerId, id, { startingAfter, signal }) {
+    /** The frames after `startingAfter` until the end; undefined: no such response. */
+    async watch(
+      ownerId: string,
+      id: string,
+      { startingAfter, signal }: FrameRange,
+    ): Promise<Frames | undefined> {
       const range = { startingAfter: Math.min(startingAfter, sequenceMax), signal }
       const found = findOwnRun(ownerId, id) ?? (await findStored(ownerId, id))
       if (found === undefined) return undefined
@@ -60,27 +68,29 @@ export function createResponseAccess(
         : found.watch(range)
     },
 
-    async find(ownerId, id) {
+    /** The current object, with its sealed payloads. */
+    async find(ownerId: string, id: string): Promise<ResponseObject | undefined> {
       const run = findOwnRun(ownerId, id)
       if (run !== undefined) return run.current()
       return (await findStored(ownerId, id))?.object
     },
 
-    async cancel(ownerId, id) {
+    /** Cancels the response on whichever worker runs it; a finished one stays unchanged. */
+    async cancel(ownerId: string, id: string): Promise<ResponseObject | undefined> {
       const run = findOwnRun(ownerId, id)
       if (run !== undefined) return run.cancel()
       const found = await findStored(ownerId, id)
       if (found === undefined || isTerminal(found.log.status)) return found?.object
       if (found.log.status === 'queued') {
-        const { object, log } = found
-        const response = { object, last: log.last }
-        const ending = endingOfQueued(response, streaming.renderTerminalFrames, null)
+        const response = { object: found.object, last: found.log.last }
+        const ending = endingOf(response, streaming.renderTerminalFrames, null)
         if (await store.endQueued(ownerId, id, ending)) return ending.object
       }
       return cancelRemote(deps, ownerId, id)
     },
 
-    async remove(ownerId, id) {
+    /** Ends the response on whichever worker runs it and deletes it; false: no such response. */
+    async remove(ownerId: string, id: string): Promise<boolean> {
       const run = findOwnRun(ownerId, id)
       if (run !== undefined) await run.discard(null)
       let wasStored = await store.remove(ownerId, id)

@@ -4,38 +4,23 @@ import { AppError, toAppError } from '#lib/errors.ts'
 import { repeat } from '#lib/repeat.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
-import { endingOfQueued, failingPlan, workerLost } from './ending.ts'
+import { endingOf, workerLost } from './ending.ts'
 import type { FrameStreamDeps } from './frame-stream.ts'
-import type { ResponseRun, RunPlan } from './runs.ts'
+import type { LocalRun } from './run.ts'
+import type { RunPlan } from './runs.ts'
 import type { ResponseStore } from './store.ts'
 import type { QueuedResponse } from './stored.ts'
-
-/** Background responses: accepted by any worker, each run by one, in the order of acceptance. */
-export type BackgroundQueue = {
-  /** Throws `rate_limit_exceeded` if the key has too many unfinished background responses. */
-  enqueue(response: QueuedResponse): Promise<void>
-  /** Starts to run queued responses; a second call replaces `prepare`. */
-  process(prepare: PrepareQueued): void
-  /** Responses that this worker has claimed or is claiming, and that do not run yet. */
-  starting(): readonly string[]
-  /** Starts no more responses. */
-  stop(): void
-  close(): Promise<void>
-}
 
 export type PrepareQueued = (queued: QueuedResponse) => Promise<RunPlan>
 
 type BackgroundQueueDeps = {
   jobs: Pick<Jobs, 'add' | 'process'>
-  store: Pick<
-    ResponseStore,
-    'enqueue' | 'findQueued' | 'claimQueued' | 'endQueued' | 'addMissingJobs'
-  >
+  store: ResponseStore
   runnerId: string
-  settings: Pick<Config['responses'], 'backgroundPerKeyMax' | 'backgroundRunningMax'>
-  start(queued: QueuedResponse, plan: RunPlan): ResponseRun
+  settings: Config['responses']
+  start(queued: QueuedResponse, plan: RunPlan): LocalRun
   renderTerminalFrames: FrameStreamDeps['renderTerminalFrames']
-  log: Pick<Log, 'warn' | 'error'>
+  log: Log
 }
 
 /** The job queue. A job has the id of its response as key and payload. */
@@ -47,9 +32,10 @@ const missingJobsEveryMs = 60_000
 const limitRetryAfterS = 5
 const closeWaitMaxMs = 2_000
 
-export function createBackgroundQueue(deps: BackgroundQueueDeps): BackgroundQueue {
+/** Background responses: accepted by any worker, each run by one, in the order of acceptance. */
+export function createBackgroundQueue(deps: BackgroundQueueDeps) {
   const { jobs, log, renderTerminalFrames, settings, store } = deps
-  const starting = new Map<string, Promise<ResponseRun | null>>()
+  const starting = new Map<string, Promise<LocalRun | null>>()
   let isStopped = false
   let processor: JobProcessor | undefined
   let prepare: PrepareQueued = () => Promise.reject(new Error('the queue is not processed'))
@@ -71,39 +57,36 @@ export function createBackgroundQueue(deps: BackgroundQueueDeps): BackgroundQueu
     const queued = await store.findQueued(id)
     // It was cancelled or deleted, or an earlier attempt has claimed it.
     if (queued === undefined) return
-    const plan = await planOf(queued)
+    const plan = await prepare(queued).catch(toAppError)
     if (isStopped) throw new Error('this worker starts no more responses')
+    if (plan instanceof AppError) return end(queued, plan)
     const started = claimAndStart(queued, plan)
     starting.set(id, started)
     const responseRun = await started.finally(() => starting.delete(id))
     await responseRun?.ended().catch(() => {})
   }
 
-  async function planOf(queued: QueuedResponse): Promise<RunPlan> {
-    try {
-      return await prepare(queued)
-    } catch (error) {
-      const failure = toAppError(error)
-      if (failure.kind === 'internal_error') {
-        log.error('background response failed to start', { response_id: queued.id, error })
-      }
-      return failingPlan(queued, failure, renderTerminalFrames)
+  /** Ends a queued response that cannot start. */
+  async function end({ id, ownerId, object, segment }: QueuedResponse, error: AppError) {
+    if (error.kind === 'internal_error') {
+      log.error('background response failed to start', {
+        response_id: id,
+        error: error.cause ?? error,
+      })
     }
+    const ending = endingOf({ object, last: segment.last }, renderTerminalFrames, error)
+    await store.endQueued(ownerId, id, ending)
   }
 
   /** Null: it is no longer queued. */
-  async function claimAndStart(queued: QueuedResponse, plan: RunPlan): Promise<ResponseRun | null> {
+  async function claimAndStart(queued: QueuedResponse, plan: RunPlan): Promise<LocalRun | null> {
     if (!(await store.claimQueued(queued.id, deps.runnerId))) return null
     return deps.start(queued, plan)
   }
 
   async function fail({ payload }: RunningJob): Promise<void> {
     const queued = await store.findQueued(String(payload))
-    if (queued === undefined) return
-    const { id, ownerId, object, segment } = queued
-    const response = { object, last: segment.last }
-    const ending = endingOfQueued(response, renderTerminalFrames, workerLost())
-    await store.endQueued(ownerId, id, ending)
+    if (queued !== undefined) await end(queued, workerLost())
   }
 
   function stop() {
@@ -112,12 +95,14 @@ export function createBackgroundQueue(deps: BackgroundQueueDeps): BackgroundQueu
   }
 
   return {
-    async enqueue(response) {
+    /** Throws `rate_limit_exceeded` if the key has too many unfinished background responses. */
+    async enqueue(response: QueuedResponse) {
       const unfinishedMax = settings.backgroundPerKeyMax
       const addJob = (transaction: Parameters<Jobs['add']>[0]) => add(transaction, response.id)
       if (!(await store.enqueue(response, { unfinishedMax, addJob }))) throw tooMany(unfinishedMax)
     },
-    process(given) {
+    /** Starts to run queued responses; a second call replaces `prepare`. */
+    process(given: PrepareQueued) {
       prepare = given
       if (isStopped || processor !== undefined) return
       processor = jobs.process(backgroundQueueName, {
@@ -128,7 +113,9 @@ export function createBackgroundQueue(deps: BackgroundQueueDeps): BackgroundQueu
       })
       addingMissing.soon()
     },
+    /** Responses that this worker has claimed or is claiming, and that do not run yet. */
     starting: () => [...starting.keys()],
+    /** Starts no more responses. */
     stop,
     async close() {
       stop()

@@ -3,9 +3,8 @@ import { isRecord } from '#lib/json.ts'
 import type { LogEnd } from './event-log.ts'
 import { collectItems, countFrames } from './log-segment.ts'
 import type { ResponseObject, StoredItem } from './response.ts'
-import type { FrameRenderer, RunPlan } from './runs.ts'
 import type { ResponseStore } from './store.ts'
-import type { Ending, OrphanedResponse, QueuedResponse } from './stored.ts'
+import type { Ending, OrphanedResponse } from './stored.ts'
 
 type RenderTerminalFrames = (object: ResponseObject, nextSequence: number) => string
 type EndingStore = Pick<ResponseStore, 'readLog' | 'endInProgress'>
@@ -26,12 +25,8 @@ export async function forceCancel(
   response: OrphanedResponse,
   render: RenderTerminalFrames,
 ): Promise<boolean> {
-  const output = await readItems(store, response)
-  const object: ResponseObject = { ...response.object, status: 'cancelled', output }
-  const first = response.last + 1
-  const frames = render(object, first)
-  const segment = { first, last: response.last + countFrames(frames), frames }
-  return store.endInProgress(response.id, { object, segment })
+  const object = { ...response.object, output: await readItems(store, response) }
+  return store.endInProgress(response.id, endingOf({ ...response, object }, render, null))
 }
 
 async function readItems(
@@ -68,58 +63,16 @@ export function workerLost(): AppError {
   return new AppError('worker_lost', 'The worker that ran the response stopped unexpectedly.')
 }
 
-/** A plan for a background response that cannot start: it fails in its stream and object. */
-export function failingPlan(
-  queued: QueuedResponse,
-  error: AppError,
-  render: RenderTerminalFrames,
-): RunPlan {
-  return {
-    head: queued,
-    renderer: terminalRenderer({ object: queued.object, last: queued.segment.last }, render),
-    // biome-ignore lint/correctness/useYield: it fails before its first event
-    async *generate(): AsyncGenerator<never, void> {
-      throw error
-    },
-  }
-}
-
-/** Ends a response that never started; without an error it is cancelled. */
-export function endingOfQueued(
-  response: { object: ResponseObject; last: number },
+/** Ends a response whose log ends at `last`; without an error it is cancelled. */
+export function endingOf(
+  { object, last }: Pick<OrphanedResponse, 'object' | 'last'>,
   render: RenderTerminalFrames,
   error: AppError | null,
 ): Ending {
-  const renderer = terminalRenderer(response, render)
-  const frames = error === null ? renderer.cancel() : renderer.fail(error)
-  const segment = { first: response.last + 1, last: renderer.nextSequence() - 1, frames }
-  return { object: renderer.stored(), segment }
-}
-
-/** Renders nothing but the end of a response whose log ends at `last`. */
-function terminalRenderer(
-  response: { object: ResponseObject; last: number },
-  render: RenderTerminalFrames,
-): FrameRenderer {
-  let object: ResponseObject = { ...response.object, status: 'in_progress' }
-  const terminalAt = response.last + 1
-  let next = terminalAt
-  const end = (ended: ResponseObject) => {
-    object = ended
-    const frames = render(object, terminalAt)
-    next = terminalAt + countFrames(frames)
-    return frames
-  }
-  return {
-    push: () => '',
-    open: () => '',
-    heartbeat: () => '',
-    fail: (error) => end(failedObject(object, error)),
-    cancel: () => end({ ...object, status: 'cancelled' }),
-    unstored: () => end({ ...object, store: false }),
-    nextSequence: () => next,
-    stored: () => object,
-  }
+  const ended: ResponseObject =
+    error === null ? { ...object, status: 'cancelled' } : failedObject(object, error)
+  const frames = render(ended, last + 1)
+  return { object: ended, segment: { first: last + 1, last: last + countFrames(frames), frames } }
 }
 
 function failedObject(object: ResponseObject, error: AppError): ResponseObject {

@@ -3,26 +3,8 @@ import { framesAfter } from './log-segment.ts'
 import type { ResponseObject } from './response.ts'
 import type { LogSegment } from './stored.ts'
 
-/**
- * The in-memory tail of one response's frames: a ring buffer of the newest segments with any number
- * of readers, each at its own position. Evicted segments are read from the database.
- */
-export type EventLog = {
-  /** The sequence number of the newest frame. */
-  last(): number
-  append(segment: LogSegment): void
-  /** Frames up to this number are in the database and may be evicted. */
-  persistedUpTo(last: number): void
-  /** Nothing is persisted from now on: segments stay until every reader has read them. */
-  keepForReaders(): void
-  isFull(): boolean
-  /** Resolves when the ring buffer has space. For one waiter. */
-  space(): Promise<void>
-  end(how: LogEnd): void
-  ended(): LogEnd | null
-  attach(after: number): LogReader
-  readers(): number
-}
+export type EventLog = ReturnType<typeof createEventLog>
+export type LogReader = ReturnType<typeof createReader>
 
 /**
  * `complete`: the log holds the terminal frames. `truncated`: it does not; each reader renders its
@@ -33,19 +15,11 @@ export type LogEnd =
   | { readonly kind: 'truncated'; readonly object: ResponseObject }
   | { readonly kind: 'failed'; readonly error: AppError }
 
-export type LogReader = {
-  /** The sequence number of the last frame read. */
-  position(): number
-  moveTo(position: number): void
-  /** The frames after the position; `evicted` if they left the ring buffer; null if there are none. */
-  read(): { readonly frames: string; readonly last: number } | 'evicted' | null
-  /** Resolves when the log may have changed, or on `wake`. */
-  changed(): Promise<void>
-  wake(): void
-  detach(): void
-}
-
-export function createEventLog(options: { last: number; charsMax: number }): EventLog {
+/**
+ * The in-memory tail of one response's frames: a ring buffer of the newest segments with any number
+ * of readers, each at its own position. Evicted segments are read from the database.
+ */
+export function createEventLog(options: { last: number; charsMax: number }) {
   const segments: LogSegment[] = []
   const readers = new Set<LogReader>()
   let { last } = options
@@ -85,35 +59,39 @@ export function createEventLog(options: { last: number; charsMax: number }): Eve
   }
 
   return {
+    /** The sequence number of the newest frame. */
     last: () => last,
-    append(segment) {
+    append(segment: LogSegment) {
       segments.push(segment)
       chars += segment.frames.length
       last = segment.last
       evict()
       wakeAll()
     },
-    persistedUpTo(upTo) {
+    /** Frames up to this number are in the database and may be evicted. */
+    persistedUpTo(upTo: number) {
       persisted = Math.max(persisted, upTo)
       evict()
     },
+    /** Nothing is persisted from now on: segments stay until every reader has read them. */
     keepForReaders() {
       keepsForReaders = true
       evict()
     },
     isFull,
+    /** Resolves when the ring buffer has space. For one waiter. */
     space() {
       if (!isFull()) return Promise.resolve()
-      return new Promise((resolve) => {
+      return new Promise<void>((resolve) => {
         resolveSpace = resolve
       })
     },
-    end(given) {
+    end(given: LogEnd) {
       how ??= given
       wakeAll()
     },
     ended: () => how,
-    attach(after) {
+    attach(after: number) {
       const reader = createReader(after, readAfter, {
         moved: () => keepsForReaders && evict(),
         detach: () => readers.delete(reader) && evict(),
@@ -127,25 +105,28 @@ export function createEventLog(options: { last: number; charsMax: number }): Eve
 
 function createReader(
   after: number,
-  readAfter: (after: number) => ReturnType<LogReader['read']>,
+  readAfter: (after: number) => { frames: string; last: number } | 'evicted' | null,
   log: { moved(): void; detach(): void },
-): LogReader {
+) {
   let position = after
   let isWoken = false
   let resolveChanged: (() => void) | undefined
   return {
+    /** The sequence number of the last frame read. */
     position: () => position,
-    moveTo(to) {
+    moveTo(to: number) {
       position = to
       log.moved()
     },
+    /** The frames after the position; `evicted` if they left the ring buffer; null if there are none. */
     read: () => readAfter(position),
+    /** Resolves when the log may have changed, or on `wake`. */
     changed() {
       if (isWoken) {
         isWoken = false
         return Promise.resolve()
       }
-      return new Promise((resolve) => {
+      return new Promise<void>((resolve) => {
         resolveChanged = resolve
       })
     },

@@ -2,16 +2,21 @@ import { AppError } from '#lib/errors.ts'
 import type { EventLog, LogReader } from './event-log.ts'
 import { framesAfter } from './log-segment.ts'
 import type { ResponseObject } from './response.ts'
-import type { Frames } from './runs.ts'
 import type { ResponseStore } from './store.ts'
 
 export type FrameStreamDeps = {
-  store: Pick<ResponseStore, 'readLog'>
+  store: ResponseStore
   /** The terminal frames of a response whose log has none, from this sequence number on. */
   renderTerminalFrames: (object: ResponseObject, nextSequence: number) => string
   /** Characters per read of the stored log. */
   charsMax: number
 }
+
+/**
+ * Whole SSE frames, several at a time, without the closing `[DONE]`. Ends at once when the reader's
+ * signal aborts.
+ */
+export type Frames = AsyncGenerator<string, void, void>
 
 /** Where a stream starts; the signal ends it. */
 export type FrameRange = { readonly startingAfter: number; readonly signal: AbortSignal }

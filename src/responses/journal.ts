@@ -4,15 +4,8 @@ import { joinSegments } from './log-segment.ts'
 import type { ResponseStore } from './store.ts'
 import type { EndedResponse, Ending, LogSegment, OpenedResponse } from './stored.ts'
 
-/**
- * Group commit for all running responses: writes of many responses share one transaction, one
- * transaction at a time. What arrives during a write goes into the next one.
- */
-export type Journal = {
-  open(entry: EntryOptions): JournalEntry
-  /** Writes what is pending, or gives up after the outage limit. */
-  close(): Promise<void>
-}
+export type Journal = ReturnType<typeof createJournal>
+export type JournalEntry = ReturnType<Journal['open']>
 
 type EntryOptions = {
   readonly id: string
@@ -22,15 +15,6 @@ type EntryOptions = {
   onWritten(last: number): void
   /** The database was unavailable for too long: nothing more of this response is written. */
   onFailed(): void
-}
-
-export type JournalEntry = {
-  append(segment: LogSegment): void
-  end(ending: Ending): Promise<Outcome>
-  /** Drops pending writes; resolves when none is in flight. */
-  discard(): Promise<void>
-  /** Whether the database holds this response. */
-  isStored(): boolean
 }
 
 type Outcome = 'stored' | 'unstored'
@@ -61,16 +45,20 @@ type Entry = EntryOptions & {
 }
 
 type JournalDeps = {
-  store: Pick<ResponseStore, 'write'>
+  store: ResponseStore
   flushMs: number
   /** How long a response waits for an unavailable database. */
   outageMaxMs: number
   /** A response with this many characters does not wait for the next flush. */
   urgentChars: number
-  log: Pick<Log, 'error'>
+  log: Log
 }
 
-export function createJournal(deps: JournalDeps): Journal {
+/**
+ * Group commit for all running responses: writes of many responses share one transaction, one
+ * transaction at a time. What arrives during a write goes into the next one.
+ */
+export function createJournal(deps: JournalDeps) {
   /** Entries with something to write, in order of arrival. */
   const pending = new Set<Entry>()
   const writer = createWriter(deps, pending)
@@ -90,7 +78,7 @@ export function createJournal(deps: JournalDeps): Journal {
     timer ??= setTimeout(flush, deps.flushMs)
   }
   return {
-    open(options) {
+    open(options: EntryOptions) {
       const entry: Entry = {
         ...options,
         segments: [],
@@ -101,7 +89,7 @@ export function createJournal(deps: JournalDeps): Journal {
         state: 'open',
       }
       return {
-        append(segment) {
+        append(segment: LogSegment) {
           if (entry.state !== 'open') return
           entry.segments.push(segment)
           entry.chars += segment.frames.length
@@ -109,7 +97,7 @@ export function createJournal(deps: JournalDeps): Journal {
           if (entry.chars >= deps.urgentChars) flush()
           else flushLater()
         },
-        end(ending) {
+        end(ending: Ending): Promise<Outcome> {
           if (entry.state !== 'open') return Promise.resolve('unstored')
           pending.add(entry)
           const { promise, resolve } = Promise.withResolvers<Outcome>()
@@ -117,15 +105,18 @@ export function createJournal(deps: JournalDeps): Journal {
           flush()
           return promise
         },
+        /** Drops pending writes; resolves when none is in flight. */
         async discard() {
           entry.state = 'discarded'
           pending.delete(entry)
           entry.ending?.settle('unstored')
           await writer.inFlight()
         },
+        /** Whether the database holds this response. */
         isStored: () => entry.opened === null,
       }
     },
+    /** Writes what is pending, or gives up after the outage limit. */
     async close() {
       while (pending.size > 0 || flushing !== undefined) {
         flush()

@@ -6,22 +6,10 @@ import { isTerminal, type ResponseStatus } from './response.ts'
 import type { ResponseStore } from './store.ts'
 import type { OrphanedResponse } from './stored.ts'
 
-/** Sends this worker's heartbeats, ends orphaned responses and deletes expired ones. */
-export type Recovery = { close(): Promise<void> }
-
 type RecoveryDeps = {
-  store: Pick<
-    ResponseStore,
-    | 'heartbeat'
-    | 'findOrphans'
-    | 'findUntracked'
-    | 'endInProgress'
-    | 'readLog'
-    | 'progress'
-    | 'sweep'
-  >
+  store: ResponseStore
   runnerId: string
-  settings: Pick<Config['responses'], 'lostAfterMs'>
+  settings: Config['responses']
   /** No other process uses the database: responses in progress at the start are orphans. */
   soleProcess: boolean
   /** All responses that this worker runs or is about to run. */
@@ -30,7 +18,7 @@ type RecoveryDeps = {
   storedIds(): readonly string[]
   /** The database no longer holds such a response as in progress. */
   onEndedInDatabase(id: string, how: 'deleted' | ResponseStatus): void
-  log: Pick<Log, 'warn' | 'info'>
+  log: Log
   now: () => Date
 }
 
@@ -40,7 +28,8 @@ const orphansPerCheckMax = 32
 const roundsAtStartMax = 1_000
 const idsPerQueryMax = 1_000
 
-export async function startRecovery(deps: RecoveryDeps): Promise<Recovery> {
+/** Sends this worker's heartbeats, ends orphaned responses and deletes expired ones. */
+export async function startRecovery(deps: RecoveryDeps) {
   const { store, log, runnerId, settings } = deps
   const heartbeat = createHeartbeat(deps)
   let suspects = new Set<string>()

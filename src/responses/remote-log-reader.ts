@@ -7,19 +7,6 @@ import { isTerminal } from './response.ts'
 import type { ResponseStore } from './store.ts'
 import type { FoundResponse, LogProgress } from './stored.ts'
 
-/**
- * Polls the event logs of responses that are queued or run on other workers, for subscribers on
- * this worker. One query checks the progress of all of them; one more per response fetches new
- * frames.
- */
-export type RemoteLogReader = {
-  /** The log of this response from its current end in the database on. */
-  subscribe(ownerId: string, found: FoundResponse): EventLog
-  /** Hands over the log of a response that starts here, if it is up to date. */
-  takeOver(id: string, last: number): EventLog | undefined
-  close(): Promise<void>
-}
-
 type Subscription = {
   readonly ownerId: string
   readonly found: FoundResponse
@@ -30,13 +17,20 @@ const pollMs = 200
 const idsPerQueryMax = 1_000
 const concurrentReads = 4
 
+export type RemoteLogReader = ReturnType<typeof createRemoteLogReader>
+
+/**
+ * Polls the event logs of responses that are queued or run on other workers, for subscribers on
+ * this worker. One query checks the progress of all of them; one more per response fetches new
+ * frames.
+ */
 export function createRemoteLogReader(deps: {
-  store: Pick<ResponseStore, 'progress' | 'readLog' | 'find'>
+  store: ResponseStore
   charsMax: number
   /** How long subscribers wait for an unavailable database. */
   outageMaxMs: number
-  log: Pick<Log, 'warn'>
-}): RemoteLogReader {
+  log: Log
+}) {
   const subscriptions = new Map<string, Subscription>()
   let lastSuccessAt = performance.now()
 
@@ -107,14 +101,16 @@ export function createRemoteLogReader(deps: {
   }
 
   return {
-    subscribe(ownerId, found) {
+    /** The log of this response from its current end in the database on. */
+    subscribe(ownerId: string, found: FoundResponse): EventLog {
       const known = subscriptions.get(found.log.id)
       if (known !== undefined) return known.log
       const log = createEventLog({ last: found.log.last, charsMax: deps.charsMax })
       subscriptions.set(found.log.id, { ownerId, found, log })
       return log
     },
-    takeOver(id, last) {
+    /** Hands over the log of a response that starts here, if it is up to date. */
+    takeOver(id: string, last: number): EventLog | undefined {
       const log = subscriptions.get(id)?.log
       if (log?.last() !== last) return undefined
       subscriptions.delete(id)

@@ -4,21 +4,20 @@ import { assert } from '#lib/assert.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { EventLog } from './event-log.ts'
-import { type FrameRange, type FrameStreamDeps, streamFrames } from './frame-stream.ts'
+import { type FrameRange, type FrameStreamDeps, type Frames, streamFrames } from './frame-stream.ts'
 import type { Journal, JournalEntry } from './journal.ts'
 import { replaceEnd } from './log-segment.ts'
-import { createReferenceCount, type ReferenceCount } from './reference-count.ts'
 import type { ResponseObject } from './response.ts'
-import type { Frames, ResponseRun, RunPlan } from './runs.ts'
+import type { RunPlan } from './runs.ts'
 import type { LogSegment } from './stored.ts'
 
 type LocalRunDeps = {
-  journal: Pick<Journal, 'open'>
+  journal: Journal
   runnerId: string
-  settings: Pick<Config['responses'], 'abandonMs'>
+  settings: Config['responses']
   heartbeatMs: number
   streaming: FrameStreamDeps
-  log: Pick<Log, 'error'>
+  log: Log
   /** Called once. */
   onEnded(run: LocalRun): void
 }
@@ -30,7 +29,7 @@ type RunResult = { readonly object: ResponseObject; readonly error: AppError | n
  * logs the frames. It ends once: by its terminal event, a failure or a cancellation. Later events
  * are ignored.
  */
-export class LocalRun implements ResponseRun {
+export class LocalRun {
   readonly id: string
   readonly ownerId: string
   readonly #plan: RunPlan
@@ -38,8 +37,6 @@ export class LocalRun implements ResponseRun {
   readonly #deps: LocalRunDeps
   readonly #controller = new AbortController()
   readonly #settled = Promise.withResolvers<RunResult>()
-  /** Of a foreground run. */
-  readonly #readers: ReferenceCount | null
   /** A queued response is in the database, and its client knows its id. */
   readonly #wasQueued: boolean
   /** `pending`: no frame was logged. `ending`: the terminal frames wait until they are stored. */
@@ -47,6 +44,9 @@ export class LocalRun implements ResponseRun {
   #entry: JournalEntry | null = null
   #hasOutput = false
   #wasWatched = false
+  #readers = 0
+  /** Cancels a foreground run without readers. */
+  #abandonTimer: ReturnType<typeof setTimeout> | undefined
   #lastFrameAt = performance.now()
   #heartbeatTimer: ReturnType<typeof setTimeout> | undefined
 
@@ -57,17 +57,17 @@ export class LocalRun implements ResponseRun {
     this.#log = source.log
     this.#wasQueued = source.wasQueued
     this.#deps = deps
-    const waits = { firstMs: deps.settings.abandonMs, nextMs: () => this.#abandonMs() }
-    this.#readers = plan.head.background ? null : createReferenceCount(waits, () => this.#abandon())
     this.#settled.promise.catch(() => {})
   }
 
   /** Called once. */
   begin(): void {
     this.#startHeartbeat(this.#deps.heartbeatMs)
+    this.#startAbandonTimer(this.#deps.settings.abandonMs)
     void this.#pump()
   }
 
+  /** All frames. Throws if the run fails before its first frame. */
   frames(signal: AbortSignal): Frames {
     return this.watch({ startingAfter: -1, signal })
   }
@@ -78,12 +78,19 @@ export class LocalRun implements ResponseRun {
     return streamFrames(source, range, { ...this.#deps.streaming, onDetach: this.retain() })
   }
 
+  /** The final object; rejects if the run failed before its first frame. */
   ended(): Promise<RunResult> {
     return this.#settled.promise
   }
 
+  /** Counts as a reader until released, once. A foreground run is cancelled some time after the last. */
   retain(): () => void {
-    return this.#readers?.retain() ?? (() => {})
+    this.#readers += 1
+    clearTimeout(this.#abandonTimer)
+    return () => {
+      this.#readers -= 1
+      if (this.#readers === 0) this.#startAbandonTimer(this.#abandonMs())
+    }
   }
 
   /** Whether the database holds this response as in progress. */
@@ -131,7 +138,9 @@ export class LocalRun implements ResponseRun {
       while (this.#isRunning()) {
         const next = await batches.next()
         if (!this.#isRunning()) return
-        if (next.done) throw endedWithoutTerminalEvent()
+        if (next.done) {
+          throw new AppError('upstream_truncated', 'The upstream response ended prematurely.')
+        }
         this.#append(next.value)
         if (this.#log.isFull()) await this.#log.space()
       }
@@ -186,13 +195,10 @@ export class LocalRun implements ResponseRun {
   }
 
   #segmentOf(frames: string): LogSegment {
-    const segment = {
-      first: this.#log.last() + 1,
-      last: this.#plan.renderer.nextSequence() - 1,
-      frames,
-    }
-    assert(segment.last >= segment.first, 'each frame has a sequence number')
-    return segment
+    const first = this.#log.last() + 1
+    const last = this.#plan.renderer.nextSequence() - 1
+    assert(last >= first, 'each frame has a sequence number')
+    return { first, last, frames }
   }
 
   #startHeartbeat(ms: number): void {
@@ -214,6 +220,12 @@ export class LocalRun implements ResponseRun {
     }
     if (!this.#isRunning()) return
     this.#startHeartbeat(remainingMs > 0 ? remainingMs : this.#deps.heartbeatMs)
+  }
+
+  #startAbandonTimer(ms: number): void {
+    if (this.#plan.head.background || !this.#isRunning()) return
+    this.#abandonTimer = setTimeout(() => this.#abandon(), ms)
+    this.#abandonTimer.unref()
   }
 
   /** A client can only resume a response whose id was sent. */
@@ -278,7 +290,7 @@ export class LocalRun implements ResponseRun {
 
   #stopTimers(): void {
     clearTimeout(this.#heartbeatTimer)
-    this.#readers?.stop()
+    clearTimeout(this.#abandonTimer)
   }
 
   #finish(): void {
@@ -286,8 +298,4 @@ export class LocalRun implements ResponseRun {
     this.#phase = 'ended'
     this.#deps.onEnded(this)
   }
-}
-
-function endedWithoutTerminalEvent(): AppError {
-  return new AppError('upstream_truncated', 'The upstream response ended prematurely.')
 }

@@ -1,73 +1,34 @@
 import type { Config } from '#config/schema.ts'
+import type { Database } from '#db/client.ts'
 import type { EventBatch } from '#inference/events.ts'
 import type { EventBatches } from '#inference/inference.ts'
 import type { Jobs } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
+import { isRecord, parseJson } from '#lib/json.ts'
 import type { Log } from '#telemetry/log.ts'
 import { createResponseAccess } from './access.ts'
-import { createBackgroundQueue, type PrepareQueued } from './background-queue.ts'
+import { createBackgroundQueue } from './background-queue.ts'
 import { workerLost } from './ending.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
 import { createJournal } from './journal.ts'
 import { startRecovery } from './recovery.ts'
 import { createRemoteLogReader } from './remote-log-reader.ts'
 import type { ResponseObject } from './response.ts'
-import { createResponseBus, type MessageBus, type ResponseMessage } from './response-bus.ts'
 import { LocalRun } from './run.ts'
 import type { ResponseStore } from './store.ts'
 import type { QueuedResponse, ResponseHead } from './stored.ts'
 
-/**
- * Runs stored responses. A run is independent of connections: it writes its frames to a log that
- * any number of clients read, on any worker, while it runs and after it has ended.
- */
-export type ResponseRuns = {
-  /** Starts a run on this worker. A failure before its first frame leaves no trace. */
-  start(plan: RunPlan): ResponseRun
-  /** Accepts a background response; throws `rate_limit_exceeded`, `service_unavailable`. */
-  enqueue(response: QueuedResponse): Promise<void>
-  /** Starts to run background responses; `prepare` plans one that any worker has accepted. */
-  processQueue(prepare: PrepareQueued): void
-  /** The frames after `startingAfter` until the end; undefined: no such response. */
-  watch(
-    ownerId: string,
-    id: string,
-    range: { startingAfter: number; signal: AbortSignal },
-  ): Promise<Frames | undefined>
-  /** The current object, with its sealed payloads. */
-  find(ownerId: string, id: string): Promise<ResponseObject | undefined>
-  /** Cancels the response on whichever worker runs it; a finished one stays unchanged. */
-  cancel(ownerId: string, id: string): Promise<ResponseObject | undefined>
-  /** Ends the response on whichever worker runs it and deletes it; false: no such response. */
-  remove(ownerId: string, id: string): Promise<boolean>
-  running(): number
-  /** Starts no more background responses. */
-  drain(): void
-  close(): Promise<void>
-}
+export type ResponseRuns = Awaited<ReturnType<typeof createResponseRuns>>
 
-/**
- * Whole SSE frames, several at a time, without the closing `[DONE]`. Ends at once when the reader's
- * signal aborts.
- */
-export type Frames = AsyncGenerator<string, void, void>
+/** Messages between workers about responses. Delivery is best effort; the database is the truth. */
+export type ResponseMessage = { readonly what: 'cancel' | 'deleted'; readonly id: string }
 
 export type RunPlan = {
   readonly head: ResponseHead
   readonly renderer: FrameRenderer
   /** `committed`: a client may have seen output, so the generation must not be retried. */
   generate(control: { signal: AbortSignal; committed: () => boolean }): EventBatches
-}
-
-export type ResponseRun = {
-  readonly id: string
-  /** All frames. Throws if the run fails before its first frame. */
-  frames(signal: AbortSignal): Frames
-  /** The final object; rejects if the run failed before its first frame. */
-  ended(): Promise<{ object: ResponseObject; error: AppError | null }>
-  /** Counts as a reader until released. A foreground run is cancelled some time after the last one. */
-  retain(): () => void
 }
 
 /** Renders the events of one run as frames; implemented by the surface. */
@@ -91,7 +52,7 @@ export type FrameRenderer = {
 
 export type RunsDeps = {
   store: ResponseStore
-  bus: MessageBus
+  bus: Pick<Database, 'listen' | 'notify'>
   jobs: Pick<Jobs, 'add' | 'process'>
   /** No other process uses the database: responses in progress at the start are orphans. */
   soleProcess: boolean
@@ -104,11 +65,16 @@ export type RunsDeps = {
   now: () => Date
 }
 
+const channel = 'responses'
 /** The usual duration of a database write. */
 const writeMs = 50
 
-/** Ends orphans first if this is the only process; runs queued responses from `processQueue` on. */
-export async function createResponseRuns(deps: RunsDeps): Promise<ResponseRuns> {
+/**
+ * Runs stored responses. A run is independent of connections: it writes its frames to a log that
+ * any number of clients read, on any worker, while it runs and after it has ended. Ends orphans
+ * first if this is the only process.
+ */
+export async function createResponseRuns(deps: RunsDeps) {
   const { store, settings, log, renderTerminalFrames } = deps
   const runnerId = newId('run_')
   const charsMax = settings.logBufferCharsMax
@@ -116,7 +82,6 @@ export async function createResponseRuns(deps: RunsDeps): Promise<ResponseRuns> 
   const { flushMs, storeWaitMs: outageMaxMs } = settings
   const journal = createJournal({ store, flushMs, outageMaxMs, urgentChars: charsMax / 2, log })
   const remoteLogs = createRemoteLogReader({ store, charsMax, outageMaxMs, log })
-  const bus = createResponseBus(deps.bus, log)
   const runs = new Map<string, LocalRun>()
 
   function start(plan: RunPlan, eventLog: EventLog, wasQueued: boolean): LocalRun {
@@ -152,7 +117,14 @@ export async function createResponseRuns(deps: RunsDeps): Promise<ResponseRuns> 
       void runs.get(id)?.discard(wasRequested ? null : workerLost())
     },
   })
-  await bus.listen(onMessage)
+  await deps.bus.listen(channel, {
+    onMessage(payload) {
+      const message = parseMessage(payload)
+      if (message !== null) onMessage(message)
+    },
+    // Recovery finds in the database what was missed.
+    onGap() {},
+  })
   const access = createResponseAccess({
     store,
     findRun: (id) => runs.get(id),
@@ -160,16 +132,20 @@ export async function createResponseRuns(deps: RunsDeps): Promise<ResponseRuns> 
     streaming,
     publish(message) {
       onMessage(message)
-      bus.publish(message)
+      deps.bus.notify(channel, JSON.stringify(message)).catch((error: unknown) => {
+        log.warn('response notification failed', { error })
+      })
     },
     lagMs: deps.soleProcess ? 0 : flushMs + writeMs,
   })
   return {
     ...access,
-    start: (plan) => start(plan, createEventLog({ last: -1, charsMax }), false),
+    /** Starts a run on this worker. A failure before its first frame leaves no trace. */
+    start: (plan: RunPlan) => start(plan, createEventLog({ last: -1, charsMax }), false),
     enqueue: queue.enqueue,
     processQueue: queue.process,
     running: () => runs.size + queue.starting().length,
+    /** Starts no more background responses. */
     drain: queue.stop,
     async close() {
       await queue.close()
@@ -179,4 +155,12 @@ export async function createResponseRuns(deps: RunsDeps): Promise<ResponseRuns> 
       await journal.close()
     },
   }
+}
+
+function parseMessage(payload: string): ResponseMessage | null {
+  const message = parseJson(payload)
+  if (!isRecord(message)) return null
+  const { what, id } = message
+  if ((what === 'cancel' || what === 'deleted') && typeof id === 'string') return { what, id }
+  return null
 }

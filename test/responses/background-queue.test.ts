@@ -180,10 +180,11 @@ describe('the background queue', () => {
     const preparingStarted = Promise.withResolvers<void>()
     const drained = Promise.withResolvers<void>()
     const queued = queuedOf()
+    const drainingAnswer = planQueued(immediately(eventsOf(['from the draining worker'])))
     draining.processQueue(async (accepted) => {
       preparingStarted.resolve()
       await drained.promise
-      return answering(accepted)
+      return drainingAnswer(accepted)
     })
     await draining.enqueue(queued)
     await preparingStarted.promise
@@ -192,6 +193,8 @@ describe('the background queue', () => {
     next.processQueue(answering)
     const whole = await readAll(await next.watch(ann, queued.id, watchFrom(-1)))
     expect(lastType(whole)).toBe('response.completed')
+    expect(whole).toContain(chunks.join(''))
+    expect(whole).not.toContain('draining')
     expect(draining.running()).toBe(0)
     const jobs = async () => fixture.database.drizzle.execute('select attempts from job')
     await eventually('its job is finished', async () => (await jobs()).length === 0)

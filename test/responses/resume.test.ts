@@ -31,6 +31,10 @@ afterAll(() => fixture.close())
 
 const textChunks = ['one ', 'two ', 'three\n\n', 'four', ' \u0000 ', 'five']
 
+/** Other workers find a response in the database, where its first frames are written later. */
+const stored = (id: string) =>
+  eventually('it is stored', async () => (await there.store.find(ann, id)) !== undefined)
+
 describe('an interrupted stream', () => {
   test('resumes after any frame of a finished response, on every worker', async () => {
     const run = here.start(planOf(immediately(eventsOf(textChunks))))
@@ -53,6 +57,7 @@ describe('an interrupted stream', () => {
     for (const batch of answer) {
       generation.give(batch)
       await eventually('the batch is sent', () => generation.taken() === answer.indexOf(batch) + 1)
+      await stored(run.id)
       for (let seen = -1; seen < first.count(); seen++) {
         resumed.push(readOn(await here.watch(ann, run.id, watchFrom(seen))))
         if (answer.indexOf(batch) % 3 > 0) continue
@@ -90,6 +95,7 @@ describe('an interrupted stream', () => {
       (await there.cancel(owner, 'resp_nobody')) !== undefined,
     ]
     await eventually('frames were sent', () => first.count() > 2)
+    await stored(run.id)
     expect(await see(bob)).toEqual([false, false, false, false])
     expect(await see(ann)).toEqual([true, true, true, false])
     expect(await here.cancel(bob, run.id)).toBeUndefined()
@@ -120,6 +126,7 @@ describe('several readers', () => {
     generation.give(...eventsOf(long).slice(0, 2))
     const first = await slow.next()
     const quick = Array.from({ length: 20 }, () => readOn(run.frames(forever)))
+    await stored(run.id)
     const abroad = readOn(await there.watch(ann, run.id, watchFrom(-1)))
     generation.give(...eventsOf(long).slice(2))
     const whole = await quick[0]?.whole

@@ -4,10 +4,10 @@ import { type Database, openDatabase } from '#db/client.ts'
 import type { EventBatch } from '#inference/events.ts'
 import { createJobs } from '#jobs/jobs.ts'
 import { newId } from '#lib/id.ts'
+import type { Frames } from '#responses/frame-stream.ts'
 import type { ResponseObject } from '#responses/response.ts'
 import {
   createResponseRuns,
-  type Frames,
   type ResponseRuns,
   type RunPlan,
   type RunsDeps,
