@@ -15,13 +15,11 @@ import { createFileSearch } from './file-search/file-search.ts'
 import { createChunkTables } from './index/tables.ts'
 import { ingestEndpoints } from './ingest/endpoints.ts'
 import { createIngest, type Ingest } from './ingest/ingest.ts'
-import { createReindexes } from './reindex/create-reindexes.ts'
+import { createReindexes, type Reindexes } from './reindex/create-reindexes.ts'
 import { reindexEndpoints } from './reindex/endpoints.ts'
-import type { Reindexes } from './reindex/reindex.ts'
 import { createSearch } from './search/create-search.ts'
 import { searchEndpoints } from './search/endpoints.ts'
 import type { Search } from './search/search.ts'
-import { retrievalSettings } from './settings.ts'
 import { vectorStoreEndpoints } from './vector-stores/endpoints.ts'
 
 type Needs = Foundation & {
@@ -51,16 +49,11 @@ export const retrievalModule = module({
     Embeddings: 'Moving collections to another embedding model without downtime.',
   },
   async start(needs: Needs) {
-    const { config, log, database, now, agents, embedders, jobs } = needs
-    const settings = retrievalSettings(needs.settings)
+    const { config, log, database, agents, jobs, now } = needs
     const chunkTables = createChunkTables({ database, jobs, now })
     const collections = createCollections({
-      database,
+      ...needs,
       chunkTables,
-      embedders,
-      jobs,
-      settings,
-      now,
       limits: config.retrieval,
       usedByAgents: agents.isCollectionUsed,
     })
@@ -72,7 +65,7 @@ export const retrievalModule = module({
       ingest,
       settings: config.retrieval,
     })
-    const search = createSearch({ ...needs, settings })
+    const search = createSearch(needs)
     const fileSearch = createFileSearch({ search, log })
     return {
       services: { collections, ingest, reindexes, search, fileSearch },

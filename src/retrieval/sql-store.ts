@@ -1,9 +1,36 @@
 import { type SQL, sql } from 'drizzle-orm'
+import type { Database } from '#db/client.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
 import { share } from '#db/schema/files.ts'
 import { collection } from '#db/schema/retrieval.ts'
+import type { Transaction } from '#jobs/jobs.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
+import { sqlStateOf } from '#lib/sql-state.ts'
+import { isUuid } from '#lib/uuid.ts'
 
 /** SQL fragments that several stores share. */
+
+const deadlock = '40P01'
+
+export type QueryHandle = Pick<Transaction, 'execute' | 'select'>
+
+/** Runs queries and transactions that may take up to `waitMaxMs`. */
+export function createRunner({ drizzle }: Pick<Database, 'drizzle'>, waitMaxMs: number) {
+  const runQuery = createQueryRunner(waitMaxMs)
+  const transact = <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> =>
+    runQuery(() => drizzle.transaction(work))
+  return {
+    query: <T>(work: (handle: QueryHandle) => Promise<T>): Promise<T> =>
+      runQuery(() => work(drizzle)),
+
+    /** Changes of many files and of one file can deadlock; the database aborts one, which is retried. */
+    transact: <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> =>
+      transact(work).catch((error: unknown) => {
+        if (sqlStateOf(error) === deadlock) return transact(work)
+        throw error
+      }),
+  }
+}
 
 export function uuidArray(ids: readonly string[]): SQL {
   return sql`${`{${ids.join(',')}}`}::uuid[]`
@@ -29,6 +56,19 @@ export function collectionRank(caller: RequestPrincipal): SQL {
       select max(${share.role}) from ${share}
       where ${share.resourceType} = 'collection' and ${share.resourceId} = ${collection.id}
         and is_granted_to(${share.principalType}, ${share.principalId}, ${callerArgs(caller)})) end)`
+}
+
+/** Whether `collection` has one of these names or ids. */
+export function isAnyOf(namesOrIds: readonly string[]): SQL {
+  return sql`(collection.name = any(${textArray(namesOrIds)})
+    or collection.id = any(${uuidArray(namesOrIds.filter(isUuid))}))`
+}
+
+/** A row of `embedding_index` as the JSON text of a `CollectionIndex`; `null` without one. */
+export function indexJson(alias: 'source' | 'target'): SQL {
+  const table = sql.raw(alias)
+  return sql`case when ${table}.id is null then 'null' else json_build_object('id', ${table}.id,
+    'model', ${table}.model, 'dims', ${table}.dims, 'state', ${table}.state)::text end`
 }
 
 export function instant(at: Date): SQL {

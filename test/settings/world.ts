@@ -20,7 +20,6 @@ import { createCatalogue } from '#models/catalogue.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
 import { rerankEndpoints } from '#rerank/endpoints.ts'
 import { createRerankers } from '#rerank/reranker.ts'
-import { retrievalSettings } from '#retrieval/settings.ts'
 import { settingsEndpoints } from '#settings/endpoints.ts'
 import { createSettings, type Settings } from '#settings/settings.ts'
 import { createDiskStorage } from '#storage/disk.ts'
@@ -144,7 +143,14 @@ export async function startSettingsWorld(
     ...settingsEndpoints({ settings, embedders, rerankers, files }),
     ...uploadEndpoints({ files, storage, settings, config, now }),
     ...fileShareEndpoints({ shares, settings }),
-    ...rerankEndpoints({ rerankers, settings: retrievalSettings(settings), config }),
+    ...rerankEndpoints({
+      rerankers,
+      settings() {
+        const { reranker_model: rerankModel, rerank_top_n: rerankTopN } = settings.current()
+        return { rerankModel, rerankTopN }
+      },
+      config,
+    }),
   ]
   const app = new Elysia({ handler: { standardHostname: false } })
     .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining: () => false }))

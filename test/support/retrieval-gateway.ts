@@ -23,8 +23,8 @@ import { createChunkTables } from '#retrieval/index/tables.ts'
 import { createSearch } from '#retrieval/search/create-search.ts'
 import { searchEndpoints } from '#retrieval/search/endpoints.ts'
 import type { Search } from '#retrieval/search/search.ts'
-import type { RetrievalSettings } from '#retrieval/settings.ts'
 import { vectorStoreEndpoints } from '#retrieval/vector-stores/endpoints.ts'
+import type { ConfigValues } from '#settings/schema.ts'
 import { eventually } from './eventually.ts'
 import {
   type ApiResponse,
@@ -32,6 +32,7 @@ import {
   type Person,
   startFileGateway,
 } from './file-gateway.ts'
+import { fixedSettings } from './fixed-settings.ts'
 import { makeRequestContext } from './generation.ts'
 import { signWithSecret } from './identity-provider.ts'
 import { quietLog } from './quiet-log.ts'
@@ -49,9 +50,7 @@ export type RetrievalGateway = {
   readonly rerankers: Map<string, Reranker>
   /** Names of collections that agents use. */
   readonly usedNames: Set<string>
-  readonly settings: {
-    -readonly [Key in keyof ReturnType<RetrievalSettings>]: ReturnType<RetrievalSettings>[Key]
-  }
+  readonly settings: ConfigValues
   send(
     who: Person,
     path: string,
@@ -89,26 +88,21 @@ export async function startRetrievalGateway(
   const embedders = new Map([['local-hash', createLocalHashEmbedder()]])
   const rerankers = new Map<string, Reranker>()
   const usedNames = new Set<string>()
-  const settings = {
-    retrievalK: 3,
-    rerankTopN: null,
-    rerankModel: null,
-    embeddingModel: 'local-hash',
-  } as RetrievalGateway['settings']
+  const settings = { ...fixedSettings(config).current(), retrieval_k: 3 }
   const collections = createCollections({
     database,
     jobs,
     now,
     embedders: byName(embedders),
     chunkTables: tables,
-    settings: () => settings,
+    settings: { current: () => settings },
     limits: config.retrieval,
     usedByAgents: async (name) => usedNames.has(name),
   })
   const search = createSearch({
     database,
     log: quietLog,
-    settings: () => settings,
+    settings: { current: () => settings },
     embedders: byName(embedders),
     rerankers: byName(rerankers),
   })

@@ -74,7 +74,7 @@ export async function searchPassages(
   database: TestDatabase,
   { userId, query, mode, topK, tuning, vector = new Float32Array() }: PassageSearch,
 ): Promise<readonly SearchResult[]> {
-  const settings = { retrievalK: 10, rerankTopN: null, rerankModel: null, embeddingModel: model }
+  const settings = { retrieval_k: 10, rerank_top_n: null, reranker_model: null }
   const embed = async () => ({ vectors: [vector], dims: vector.length, inputTokens: null })
   const embedders: Embedders = { find: async (named) => ({ model: named, embed }) }
   const rerankers = { find: () => Promise.reject(new Error('there is none')) }
@@ -84,7 +84,7 @@ export async function searchPassages(
     tuning,
     embedders,
     rerankers,
-    settings: () => settings,
+    settings: { current: () => settings },
   })
   const signal = new AbortController().signal
   const context = createBackgroundContext(signal, { userId, groups: [] })

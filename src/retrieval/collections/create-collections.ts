@@ -6,7 +6,7 @@ import type { RequestPrincipal } from '#lib/request-context.ts'
 import { createBackgroundContext } from '#lib/request-context.ts'
 import { sqlStateOf } from '#lib/sql-state.ts'
 import type { ChunkTables, IndexSpec } from '#retrieval/index/chunk.ts'
-import type { RetrievalSettings } from '#retrieval/settings.ts'
+import type { ConfigValues } from '#settings/schema.ts'
 import type { Collection, CollectionChange, Collections, NewCollection } from './collections.ts'
 import { folderSyncHandler, folderSyncQueue, syncFolder } from './folder-store.ts'
 import { deleteUnusedChunks, lockMembers, removeMembers, setSharer } from './member-store.ts'
@@ -32,7 +32,7 @@ export type CollectionsDeps = {
   chunkTables: Pick<ChunkTables, 'provide'>
   embedders: Embedders
   jobs: Pick<Jobs, 'add' | 'process'>
-  settings: RetrievalSettings
+  settings: { current(): Pick<ConfigValues, 'embedding_model'> }
   limits: Pick<Config['retrieval'], 'chunkTokensMax' | 'chunkOverlapTokens' | 'collectionFilesMax'>
   /** Whether any agent searches the collection of this name. */
   usedByAgents(name: string): Promise<boolean>
@@ -120,7 +120,7 @@ async function indexSpecOf(
   { embedders, settings, limits }: CollectionsDeps,
   { embeddingModel, chunking }: NewCollection,
 ): Promise<IndexSpec> {
-  const model = embeddingModel ?? settings().embeddingModel
+  const model = embeddingModel ?? settings.current().embedding_model
   try {
     const embedder = await embedders.find(model)
     const signal = AbortSignal.timeout(probeMs)

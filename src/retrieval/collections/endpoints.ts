@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { withNulls } from '#api/described.ts'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
-import { deleted, idExample, instantExample, listExample, listOf, listPage } from '#api/shapes.ts'
+import { deleted, idExample, instantExample, listPage, pageResponse } from '#api/shapes.ts'
 import { shareEndpoints } from '#files/shares/endpoints.ts'
 import type { Shares } from '#files/shares/shares.ts'
 import type { Collections } from './collections.ts'
@@ -41,10 +41,9 @@ export function collectionShareEndpoints({
 export function collectionEndpoints({ collections }: { collections: Collections }): Endpoint[] {
   return [
     endpoint({
+      ...common,
       method: 'POST',
       path: '/v1/collections',
-      permission: 'can_access_api',
-      tag: 'Collections',
       summary: 'Create a collection',
       description:
         'The caller becomes its owner; one user may own 1,000. The embedding model is called once to measure its vectors.',
@@ -57,10 +56,7 @@ export function collectionEndpoints({ collections }: { collections: Collections 
         read: readNewCollection,
       }),
       responses: {
-        201: {
-          description: 'The new collection.',
-          content: json(collectionRecord, collectionExample),
-        },
+        201: { ...collectionResponse, description: 'The new collection.' },
       },
       errors: {
         unprocessable: [
@@ -90,17 +86,13 @@ export function collectionEndpoints({ collections }: { collections: Collections 
     }),
 
     endpoint({
+      ...common,
       method: 'GET',
       path: '/v1/collections',
-      permission: 'can_access_api',
-      tag: 'Collections',
       summary: 'List the collections that you may search',
       query: orderedPageQuery,
       responses: {
-        200: {
-          description: 'A page of collections.',
-          content: json(listOf(collectionRecord), listExample(collectionExample)),
-        },
+        200: pageResponse('A page of collections.', collectionRecord, collectionExample),
       },
       errors: { unprocessable: '"limit" must be a whole number from 1 to 100.' },
       async handle({ query, context }) {
@@ -110,10 +102,9 @@ export function collectionEndpoints({ collections }: { collections: Collections 
     }),
 
     endpoint({
+      ...common,
       method: 'GET',
       path: '/v1/collections/:id',
-      permission: 'can_access_api',
-      tag: 'Collections',
       summary: 'Retrieve a collection',
       params: idParam,
       responses: { 200: collectionResponse },
@@ -123,10 +114,9 @@ export function collectionEndpoints({ collections }: { collections: Collections 
     }),
 
     endpoint({
+      ...common,
       method: 'PATCH',
       path: '/v1/collections/:id',
-      permission: 'can_access_api',
-      tag: 'Collections',
       summary: 'Update a collection',
       description:
         'Absent fields stay unchanged; a `description` or `folder_id` of null is removed. Needs the role manager.',
@@ -147,17 +137,15 @@ export function collectionEndpoints({ collections }: { collections: Collections 
         ],
         conflict: [nameTaken, usedByAgents],
       },
-      handle: async ({ params: { id }, query, body, context }) =>
-        renderCollection(
-          await collections.update(context.principal, id, body, { isForced: query.force }),
-        ),
+      async handle({ params: { id }, query: { force: isForced }, body, context }) {
+        return renderCollection(await collections.update(context.principal, id, body, { isForced }))
+      },
     }),
 
     endpoint({
+      ...common,
       method: 'DELETE',
       path: '/v1/collections/:id',
-      permission: 'can_access_api',
-      tag: 'Collections',
       summary: 'Delete a collection',
       description: 'The files are kept. Only the owner may delete it.',
       params: idParam,
@@ -179,8 +167,7 @@ export function collectionEndpoints({ collections }: { collections: Collections 
         conflict: usedByAgents,
         unprocessable: '"force" must be true or false.',
       },
-      async handle({ params: { id }, query, context }) {
-        const isForced = query.force
+      async handle({ params: { id }, query: { force: isForced }, context }) {
         const removed = await collections.remove(context.principal, id, { isForced })
         return { id: removed.id, name: removed.name, object: 'collection.deleted', deleted: true }
       },
@@ -190,6 +177,7 @@ export function collectionEndpoints({ collections }: { collections: Collections 
   ]
 }
 
+const common = { permission: 'can_access_api', tag: 'Collections' } as const
 const idParam = { id: 'The name of the collection, or its id.' }
 
 const collectionExample = {

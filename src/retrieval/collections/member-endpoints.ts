@@ -1,16 +1,23 @@
 import { withNulls } from '#api/described.ts'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
-import { deleted, idExample, instantExample, listExample, listOf, listPage } from '#api/shapes.ts'
-import { mergeAttributes } from '#files/attributes.ts'
-import type { Collections } from './collections.ts'
 import {
+  deletedResponse,
+  idExample,
+  instantExample,
+  listOf,
+  listPage,
+  pageResponse,
+} from '#api/shapes.ts'
+import type { Tag } from '#api/tags.ts'
+import { mergeAttributes } from '#files/attributes.ts'
+import type { CollectionMembers, Collections } from './collections.ts'
+import {
+  filePage,
   type MemberRecord,
   type MembershipRecord,
-  memberPage,
   memberRecord,
   membershipRecord,
   renderMember,
-  renderMemberPage,
   renderMembership,
 } from './record.ts'
 import {
@@ -26,10 +33,9 @@ import {
 export function memberEndpoints({ members, fileMemberships }: Collections): Endpoint[] {
   return [
     endpoint({
+      ...common,
       method: 'POST',
       path: '/v1/collections/:id/files',
-      permission: 'can_access_api',
-      tag: 'Collections',
       summary: 'Add a file to a collection',
       description:
         'The file is processed after the response. A file that is a member already stays one, with the attributes of this request. Needs the role editor.',
@@ -63,10 +69,9 @@ export function memberEndpoints({ members, fileMemberships }: Collections): Endp
     }),
 
     endpoint({
+      ...common,
       method: 'GET',
       path: '/v1/collections/:id/files',
-      permission: 'can_access_api',
-      tag: 'Collections',
       summary: 'List the files of a collection',
       description:
         'Files that the caller may read. With `access_mode: "collection"` also those added by a user who may share them.',
@@ -75,10 +80,7 @@ export function memberEndpoints({ members, fileMemberships }: Collections): Endp
       responses: {
         200: {
           description: 'A page of members, by file id.',
-          content: json(memberPage, {
-            ...listExample({ ...memberExample, id: fileIdExample }),
-            data: [memberExample],
-          }),
+          content: json(listOf(memberRecord), filePage([memberExample], false)),
         },
       },
       errors: {
@@ -88,15 +90,15 @@ export function memberEndpoints({ members, fileMemberships }: Collections): Endp
       async handle({ params: { id }, query, context }) {
         const filter = { states: null, batchId: null }
         const params = { page: pageRequestOf(query), filter }
-        return renderMemberPage(await members.list(context.principal, id, params))
+        const { items, hasMore } = await members.list(context.principal, id, params)
+        return filePage(items.map(renderMember), hasMore)
       },
     }),
 
     endpoint({
+      ...common,
       method: 'GET',
       path: '/v1/collections/:id/files/:fileId',
-      permission: 'can_access_api',
-      tag: 'Collections',
       summary: 'Retrieve a file of a collection',
       params: memberParams,
       responses: { 200: memberResponse },
@@ -106,10 +108,9 @@ export function memberEndpoints({ members, fileMemberships }: Collections): Endp
     }),
 
     endpoint({
+      ...common,
       method: 'PATCH',
       path: '/v1/collections/:id/files/:fileId',
-      permission: 'can_access_api',
-      tag: 'Collections',
       summary: 'Update the attributes of a file in a collection',
       description: 'Needs the role editor.',
       params: memberParams,
@@ -131,53 +132,25 @@ export function memberEndpoints({ members, fileMemberships }: Collections): Endp
         ),
     }),
 
-    endpoint({
-      method: 'DELETE',
+    removalEndpoint(members, {
+      ...common,
       path: '/v1/collections/:id/files/:fileId',
-      permission: 'can_access_api',
-      tag: 'Collections',
-      summary: 'Remove a file from a collection',
-      description: 'The file itself is kept. Needs the role editor.',
       params: memberParams,
-      responses: {
-        200: {
-          description: 'The file was removed from the collection.',
-          content: json(deleted('collection.file.deleted'), {
-            id: fileIdExample,
-            object: 'collection.file.deleted',
-            deleted: true,
-          }),
-        },
-      },
-      errors: {
-        not_found: [collectionNotFound, fileNotFound],
-        permission_denied: notEditor,
-        conflict: {
-          code: 'file_followed',
-          message:
-            "This file is a member because of the collection's folder; move the file, or change the folder.",
-        },
-      },
-      async handle({ params: { id, fileId }, context }) {
-        await members.remove(context.principal, id, fileId)
-        return { id: fileId, object: 'collection.file.deleted', deleted: true }
-      },
+      noun: 'collection',
+      object: 'collection.file.deleted',
+      collectionNotFound,
     }),
 
     endpoint({
+      ...common,
       method: 'GET',
       path: '/v1/files/:id/collections',
-      permission: 'can_access_api',
-      tag: 'Collections',
       summary: 'List the collections that a file is in',
       description:
         'All of them, including those that the caller does not see; at most 1,000. Needs the role manager on the file.',
       params: { id: 'The id of the file.' },
       responses: {
-        200: {
-          description: 'The collections, by id.',
-          content: json(listOf(membershipRecord), listExample(membershipExample)),
-        },
+        200: pageResponse('The collections, by id.', membershipRecord, membershipExample),
       },
       errors: { not_found: ownFileNotFound, permission_denied: notFileManager },
       async handle({ params: { id }, context }) {
@@ -187,23 +160,18 @@ export function memberEndpoints({ members, fileMemberships }: Collections): Endp
     }),
 
     endpoint({
+      ...common,
       method: 'DELETE',
       path: '/v1/files/:id/collections/:collection_id',
-      permission: 'can_access_api',
-      tag: 'Collections',
       summary: 'Remove a file from a collection as a manager of the file',
       description:
         'Needs the role manager on the file and no role on the collection. A member because of the folder of the collection stays out until it is added directly.',
       params: { id: 'The id of the file.', collection_id: 'The id of the collection.' },
       responses: {
-        200: {
-          description: 'The file was removed from the collection.',
-          content: json(deleted('file.collection.deleted'), {
-            id: idExample,
-            object: 'file.collection.deleted',
-            deleted: true,
-          }),
-        },
+        200: deletedResponse(
+          'The file was removed from the collection.',
+          'file.collection.deleted',
+        ),
       },
       errors: {
         not_found: [ownFileNotFound, `There is no collection "${idExample}".`],
@@ -217,7 +185,45 @@ export function memberEndpoints({ members, fileMemberships }: Collections): Endp
   ]
 }
 
-const fileIdExample = '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a61'
+/** The removal of a file from a collection; collections and vector stores share it. */
+export function removalEndpoint(
+  members: Pick<CollectionMembers, 'remove'>,
+  declared: {
+    path: string
+    permission: 'can_access_api'
+    tag: Tag
+    params: typeof memberParams
+    noun: 'collection' | 'vector store'
+    object: string
+    collectionNotFound: string
+  },
+): Endpoint {
+  const { noun, object, collectionNotFound: notFound, ...common } = declared
+  const removed = `The file was removed from the ${noun === 'collection' ? noun : 'store'}.`
+  return endpoint({
+    ...common,
+    method: 'DELETE',
+    summary: `Remove a file from a ${noun}`,
+    description: 'The file itself is kept. Needs the role editor.',
+    responses: { 200: deletedResponse(removed, object, fileIdExample) },
+    errors: {
+      not_found: [notFound, fileNotFound],
+      permission_denied: notEditor,
+      conflict: {
+        code: 'file_followed',
+        message:
+          "This file is a member because of the collection's folder; move the file, or change the folder.",
+      },
+    },
+    async handle({ params: { id, fileId }, context }) {
+      await members.remove(context.principal, id, fileId)
+      return { id: fileId, object, deleted: true }
+    },
+  })
+}
+
+const common = { permission: 'can_access_api', tag: 'Collections' } as const
+export const fileIdExample = '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a61'
 const idParam = { id: 'The name of the collection, or its id.' }
 const memberParams = { ...idParam, fileId: 'The id of the file.' }
 

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { instant, listOf, nullable } from '#api/shapes.ts'
+import { instant, nullable } from '#api/shapes.ts'
 import { attributes } from '#files/record.ts'
 import type {
   Collection,
@@ -7,7 +7,6 @@ import type {
   FileMembership,
   Member,
   MemberState,
-  Page,
 } from './collections.ts'
 import { accessMode, chunkingShape } from './schema.ts'
 
@@ -94,7 +93,6 @@ export const memberRecord = Type.Object(
   { $id: 'CollectionFile' },
 )
 export type MemberRecord = Static<typeof memberRecord>
-export const memberPage = listOf(memberRecord)
 
 export const membershipRecord = Type.Object(
   {
@@ -159,13 +157,15 @@ export function renderMember(member: Member): MemberRecord {
   }
 }
 
-export function renderMemberPage({ items, hasMore }: Page<Member>): Static<typeof memberPage> {
+/** One page of a list of files. */
+export function filePage<T extends { file_id: string }>(data: readonly T[], hasMore: boolean) {
+  const first_id = data[0]?.file_id ?? null
   return {
     object: 'list',
-    data: items.map(renderMember),
+    data,
     has_more: hasMore,
-    first_id: items[0]?.fileId ?? null,
-    last_id: items.at(-1)?.fileId ?? null,
+    first_id,
+    last_id: data.at(-1)?.file_id ?? null,
   }
 }
 

@@ -6,7 +6,7 @@ import { roleOfRank } from '#files/files.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
-import { collectionRank } from '#retrieval/sql-store.ts'
+import { collectionRank, indexJson } from '#retrieval/sql-store.ts'
 import type { AccessMode, Collection, PageRequest } from './collections.ts'
 
 export type CollectionDatabase = Pick<Database, 'drizzle'>
@@ -171,7 +171,7 @@ type CollectionViewRow = Pick<
 > & {
   readonly metadata: string
   readonly index: string
-  readonly target: string | null
+  readonly target: string
   readonly tokensMax: number
   readonly overlapTokens: number
   readonly total: number
@@ -183,12 +183,6 @@ type CollectionViewRow = Pick<
   readonly rank: number
 }
 
-const indexJson = (name: string) => {
-  const table = sql.raw(name)
-  return sql`json_build_object('id', ${table}.id, 'model', ${table}.model, 'dims', ${table}.dims,
-    'state', ${table}.state)::text`
-}
-
 /** Callers append further conditions. */
 function selectCollections(caller: RequestPrincipal): SQL {
   return sql`
@@ -197,7 +191,7 @@ function selectCollections(caller: RequestPrincipal): SQL {
       collection.access_mode as "accessMode", collection.folder_id as "folderId",
       source.chunk_tokens_max as "tokensMax", source.chunk_overlap_tokens as "overlapTokens",
       ${indexJson('source')} as index,
-      case when target.id is not null then ${indexJson('target')} end as target, counts.*,
+      ${indexJson('target')} as target, counts.*,
       (extract(epoch from collection.created_at) * 1000)::float8 as "createdMs",
       (extract(epoch from collection.updated_at) * 1000)::float8 as "updatedMs",
       ${collectionRank(caller)} as rank
@@ -231,7 +225,7 @@ function collectionOf(row: CollectionViewRow): Collection {
     folderId,
     metadata: JSON.parse(row.metadata),
     index: JSON.parse(row.index),
-    target: row.target === null ? null : JSON.parse(row.target),
+    target: JSON.parse(row.target),
     chunking: { tokensMax, overlapTokens },
     counts: { total, completed, inProgress, failed: total - completed - inProgress },
     bytes: Number(row.bytes),

@@ -11,7 +11,6 @@ import { isSearched, lockCollections, reroute } from './routing-store.ts'
 import {
   changeIfCurrent,
   type DriverPosition,
-  dispatchFiles,
   type NextStep,
   readNextPage,
   type StepDeps,
@@ -35,7 +34,7 @@ export async function moveBackward(
     enqueueMissing(deps, reindex, cursor),
   )
   if (!isRead) return 'now'
-  const dispatched = await dispatchFiles(deps, reindex, position)
+  const dispatched = await position.dispatcher.step(reindex)
   if (typeof dispatched === 'object') return 'later'
   if (dispatched !== 'done') return dispatched
   const { waiting, failed } = await store.query((handle) => countTargetOnly(handle, reindex))

@@ -21,14 +21,14 @@ const filesPerPage = 200
 const msPerHour = 3_600_000
 
 /** How long a completed reindex can be reverted. */
-export function retainedUntil({ settings, now }: Pick<StepDeps, 'settings' | 'now'>): Date {
+export function retainedUntil({ settings, now }: StepDeps): Date {
   return new Date(now().getTime() + settings.warmHours * msPerHour)
 }
 
 export async function scheduleDrop(
-  { jobs }: Pick<StepDeps, 'jobs'>,
+  { jobs }: StepDeps,
   transaction: Transaction,
-  { id }: Pick<ReindexState, 'id'>,
+  { id }: ReindexState,
   runAt: Date,
 ): Promise<void> {
   const payload = { reindexId: id, task: 'drop' }
@@ -36,11 +36,7 @@ export async function scheduleDrop(
 }
 
 /** Drops the source of a completed reindex, unless it is in use or retained by another one. */
-export async function dropSource(
-  deps: Omit<StepDeps, 'settings'>,
-  id: string,
-  signal: AbortSignal,
-): Promise<void> {
+export async function dropSource(deps: StepDeps, id: string, signal: AbortSignal): Promise<void> {
   const { store, notifier, now } = deps
   const indexId = await store.transact(async (transaction) => {
     const reindex = await lockReindex(transaction, id)
@@ -60,7 +56,7 @@ export async function dropSource(
 
 /** Drops an index in state `dropping`; of any other index, deletes the chunks that nothing needs. */
 export async function clearIndex(
-  { store, chunkTables }: Pick<StepDeps, 'store' | 'chunkTables'>,
+  { store, chunkTables }: StepDeps,
   indexId: number,
   signal: AbortSignal,
 ): Promise<void> {

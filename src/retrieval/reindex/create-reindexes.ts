@@ -1,45 +1,31 @@
-import type { Config } from '#config/schema.ts'
 import { createChangeNotifier } from '#db/change-notifier.ts'
-import type { Embedders } from '#embedding/embedder.ts'
-import type { Jobs, Transaction } from '#jobs/jobs.ts'
+import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { isUuid } from '#lib/uuid.ts'
+import type { Page, PageRequest } from '#retrieval/collections/collections.ts'
 import { pageOf } from '#retrieval/collections/members.ts'
-import type { ChunkTables } from '#retrieval/index/chunk.ts'
 import { requireDims } from '#retrieval/index/tables.ts'
-import type { Log } from '#telemetry/log.ts'
 import { applyAction } from './actions.ts'
 import { reindexQueue } from './cleanup.ts'
-import { processReindexJobs, type ReindexIngest } from './driver.ts'
+import { processReindexJobs } from './driver.ts'
 import { countFiles, listFailures } from './file-store.ts'
-import { estimateReindex, planReindex, type ReindexPlan, reindexRunning } from './plan.ts'
-import { type ModelProbe, probeModel } from './probe.ts'
-import { readReindex } from './progress.ts'
-import { isEnded, type Reindex, type Reindexes, type ReindexParams } from './reindex.ts'
+import { estimateReindex, planReindex, reindexRunning } from './plan.ts'
+import { probeModel } from './probe.ts'
+import { type Reindex, readProgress } from './progress.ts'
+import { isEnded, type ReindexAction, type ReindexParams, type ReindexStatus } from './reindex.ts'
 import { findCollections } from './routing-store.ts'
+import type { ReindexDeps } from './steps.ts'
 import {
   findReindex,
   type Handle,
   insertReindex,
   isIndexBusy,
+  listReindexes,
   lockReindex,
   lockStarts,
-  type ReindexDatabase,
   type ReindexState,
   reindexStore,
 } from './store.ts'
-
-export type ReindexDeps = {
-  database: ReindexDatabase
-  jobs: Pick<Jobs, 'add' | 'process'>
-  embedders: Embedders
-  chunkTables: Pick<ChunkTables, 'create' | 'drop'>
-  ingest: ReindexIngest
-  settings: Pick<Config['retrieval'], 'warmHours'>
-  log: Pick<Log, 'warn'>
-  now: () => Date
-  intervals?: Partial<ReindexIntervals>
-}
 
 type ReindexIntervals = {
   /** Checks for processed files. */
@@ -52,23 +38,26 @@ const defaultIntervals: ReindexIntervals = { pollMs: 500, progressMs: 1_000 }
 /** Each progress stream counts all files once per second. */
 const watchersMax = 16
 
-/** Manages reindexes, and processes their jobs in this worker. */
-export async function createReindexes(deps: ReindexDeps): Promise<Reindexes> {
+export type Reindexes = Awaited<ReturnType<typeof createReindexes>>
+
+/**
+ * Moves collections from a source index to a target index while they stay in use. Each file is
+ * searched in the source until it is in the target. Processes the jobs of reindexes in this worker.
+ * Methods with an id throw `not_found`.
+ */
+export async function createReindexes(deps: ReindexDeps & { intervals?: ReindexIntervals }) {
   const { database, embedders, chunkTables, jobs, now } = deps
-  const { pollMs, progressMs } = { ...defaultIntervals, ...deps.intervals }
+  const { pollMs, progressMs } = deps.intervals ?? defaultIntervals
   const store = reindexStore(database)
   const notifier = await createChangeNotifier(database, 'reindex')
   let watchers = 0
   processReindexJobs({ ...deps, store, notifier, pollMs })
 
-  const find: Reindexes['find'] = (id) =>
-    store.query(async (handle) => readReindex(handle, await requireReindex(handle, id), now()))
+  const find = (id: string): Promise<Reindex> =>
+    store.query(async (handle) => readProgress(handle, await requireReindex(handle, id), now()))
 
   /** Calls the model to check that it works. */
-  async function plan(
-    params: ReindexParams,
-    signal: AbortSignal,
-  ): Promise<{ plan: ReindexPlan; probe: ModelProbe }> {
+  async function plan(params: ReindexParams, signal: AbortSignal) {
     const collections = await store.query((handle) => findCollections(handle, params.collections))
     const probe = await probeModel(embedders, params.embeddingModel, signal)
     const planned = planReindex(collections, params, probe)
@@ -76,29 +65,6 @@ export async function createReindexes(deps: ReindexDeps): Promise<Reindexes> {
     const isBusy = await store.query((handle) => isIndexBusy(handle, planned.sourceIndexId, null))
     if (isBusy) throw reindexRunning(null)
     return { plan: planned, probe }
-  }
-
-  async function start(userId: string, { source, target, ...planned }: ReindexPlan) {
-    const id = Bun.randomUUIDv7()
-    await store.transact(async (transaction) => {
-      await lockStarts(transaction)
-      if (await isIndexBusy(transaction, planned.sourceIndexId, null)) throw reindexRunning(null)
-      const { id: targetIndexId } = await chunkTables.create(target, transaction)
-      await insertReindex(transaction, {
-        id,
-        ...planned,
-        targetIndexId,
-        startedBy: userId,
-        sourceSpec: source,
-        targetSpec: target,
-        status: 'queued',
-        total: await countFiles(transaction, planned.collectionIds),
-        createdAt: now(),
-        updatedAt: now(),
-      })
-      await wakeDriver(transaction, id)
-    })
-    return id
   }
 
   /** Wakes the driver, or starts one. */
@@ -123,21 +89,48 @@ export async function createReindexes(deps: ReindexDeps): Promise<Reindexes> {
   }
 
   return {
-    start: async (userId, params, signal) =>
-      find(await start(userId, (await plan(params, signal)).plan)),
-    async estimate(params, signal) {
+    /**
+     * Throws `unprocessable` (`model_not_found`, `model_mode_mismatch`, `too_many_dimensions`,
+     * `collection_not_found`, `several_source_indexes`, `already_current`), `conflict`
+     * (`reindex_running`) and `upstream_error` (`embedding_probe_failed`).
+     */
+    async start(userId: string, params: ReindexParams, signal: AbortSignal): Promise<Reindex> {
+      const { source, target, ...planned } = (await plan(params, signal)).plan
+      const id = Bun.randomUUIDv7()
+      await store.transact(async (transaction) => {
+        await lockStarts(transaction)
+        if (await isIndexBusy(transaction, planned.sourceIndexId, null)) throw reindexRunning(null)
+        const { id: targetIndexId } = await chunkTables.create(target, transaction)
+        await insertReindex(transaction, {
+          id,
+          ...planned,
+          targetIndexId,
+          startedBy: userId,
+          sourceSpec: source,
+          targetSpec: target,
+          status: 'queued',
+          total: await countFiles(transaction, planned.collectionIds),
+          createdAt: now(),
+          updatedAt: now(),
+        })
+        await wakeDriver(transaction, id)
+      })
+      return find(id)
+    },
+    /** The expected effort. Throws like `start` and changes nothing. */
+    async estimate(params: ReindexParams, signal: AbortSignal) {
       const { plan: planned, probe } = await plan(params, signal)
       return store.query((handle) => estimateReindex(handle, planned, probe))
     },
-    async list(page, status) {
-      const { items, hasMore } = pageOf(await store.list(page, status), page)
-      const reindexes = await store.query((handle) =>
-        Promise.all(items.map((state) => readReindex(handle, state, now()))),
-      )
-      return { items: reindexes, hasMore }
-    },
+    list: (page: PageRequest, status: ReindexStatus | null): Promise<Page<Reindex>> =>
+      store.query(async (handle) => {
+        const { items, hasMore } = pageOf(await listReindexes(handle, page, status), page)
+        const read = items.map((state) => readProgress(handle, state, now()))
+        return { items: await Promise.all(read), hasMore }
+      }),
     find,
-    async watch(id, signal) {
+    /** Yields the present state, then one per second and per change of status, until the end. */
+    async watch(id: string, signal: AbortSignal): Promise<AsyncIterator<Reindex>> {
       if (watchers < watchersMax) return follow(await find(id), signal)
       throw new AppError(
         'too_many_streams',
@@ -145,15 +138,20 @@ export async function createReindexes(deps: ReindexDeps): Promise<Reindexes> {
         { retryAfterS: 1 },
       )
     },
-    act: (id, action) =>
+    /**
+     * Succeeds without effect if there is nothing to change. Throws `conflict` (`reindex_state`) if
+     * the status does not allow the action, and `gone` (`source_dropped`).
+     */
+    act: (id: string, action: ReindexAction): Promise<Reindex> =>
       store.transact(async (transaction) => {
         const state = isUuid(id) ? await lockReindex(transaction, id) : undefined
         if (state === undefined) throw reindexNotFound(id)
         await applyAction(transaction, state, { action, at: now() })
         await wakeDriver(transaction, id)
-        return readReindex(transaction, await requireReindex(transaction, id), now())
+        return readProgress(transaction, await requireReindex(transaction, id), now())
       }),
-    failures: (id, page) =>
+    /** The files that could not be moved. */
+    failures: (id: string, page: PageRequest) =>
       store.query(async (handle) =>
         pageOf(await listFailures(handle, await requireReindex(handle, id), page), page),
       ),

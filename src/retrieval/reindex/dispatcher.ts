@@ -1,15 +1,12 @@
-import type { Jobs } from '#jobs/jobs.ts'
-import { destinationOf, type FileProgress, findPending, readProgress } from './file-store.ts'
-import type { ReindexState, ReindexStore } from './store.ts'
-
-/** Queues the pending files of a reindex as jobs, a bounded number ahead of their completion. */
-export type FileDispatcher = {
-  /**
-   * `more`: call again at once; `full`: the queue is full; `empty`: no file is pending; or the error
-   * of consecutive failures.
-   */
-  step(reindex: ReindexState): Promise<'more' | 'full' | 'empty' | { failing: string }>
-}
+import {
+  destinationOf,
+  type FileProgress,
+  findPending,
+  hasPending,
+  readFileProgress,
+} from './file-store.ts'
+import type { StepDeps } from './steps.ts'
+import type { ReindexState } from './store.ts'
 
 export const fileQueue = 'reindex-file'
 
@@ -23,13 +20,8 @@ const attemptsOfFailing = 5
 /** Queued files are queued again after so many steps, in case jobs were lost. */
 const stepsPerRequeue = 120
 
-export function createDispatcher({
-  store,
-  jobs,
-}: {
-  store: Pick<ReindexStore, 'query' | 'transact'>
-  jobs: Pick<Jobs, 'add'>
-}): FileDispatcher {
+/** Queues the pending files of a reindex as jobs, a bounded number ahead of their completion. */
+export function createDispatcher({ store, jobs }: Pick<StepDeps, 'store' | 'jobs'>) {
   const queued = new Set<string>()
   let after: string | null = null
   let failures = 0
@@ -52,7 +44,7 @@ export function createDispatcher({
   /** Removes ended files from the queue; returns the error of consecutive failures. */
   async function settle(reindex: ReindexState): Promise<string | null> {
     if (queued.size === 0) return null
-    const progress = await store.query((handle) => readProgress(handle, reindex, [...queued]))
+    const progress = await store.query((handle) => readFileProgress(handle, reindex, [...queued]))
     const pending = progress.filter(({ state }) => state === 'pending')
     const ended = progress.filter(({ state }) => state !== 'pending')
     queued.clear()
@@ -65,7 +57,8 @@ export function createDispatcher({
   }
 
   return {
-    async step(reindex) {
+    /** `done`: no file is pending; `failing`: the error of consecutive failures. */
+    async step(reindex: ReindexState): Promise<'now' | 'later' | 'done' | { failing: string }> {
       const error = await settle(reindex)
       if (error !== null) return { failing: error }
       if (++steps % stepsPerRequeue === 0) {
@@ -75,7 +68,7 @@ export function createDispatcher({
         }
       }
       const filesMax = Math.min(queuedMax - queued.size, filesPerTransaction)
-      if (filesMax <= 0) return 'full'
+      if (filesMax <= 0) return 'later'
       const params = { after, except: [...queued], filesMax }
       const fileIds = await store.query((handle) => findPending(handle, reindex, params))
       if (fileIds.length > 0) await enqueue(reindex, fileIds)
@@ -83,9 +76,10 @@ export function createDispatcher({
       const isEnd = fileIds.length < filesMax
       const isFromStart = after === null
       after = isEnd ? null : (fileIds.at(-1) ?? null)
-      if (!isEnd) return 'more'
-      if (queued.size > 0) return 'full'
-      return isFromStart ? 'empty' : 'more'
+      if (!isEnd) return 'now'
+      if (queued.size > 0) return 'later'
+      if (!isFromStart) return 'now'
+      return (await store.query((handle) => hasPending(handle, reindex))) ? 'later' : 'done'
     },
   }
 }

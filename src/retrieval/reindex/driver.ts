@@ -1,31 +1,15 @@
-import type { Jobs, RunningJob } from '#jobs/jobs.ts'
+import type { RunningJob } from '#jobs/jobs.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { toAppError } from '#lib/errors.ts'
 import { asRecord } from '#lib/json.ts'
-import type { Ingest } from '#retrieval/ingest/ingest.ts'
-import type { Log } from '#telemetry/log.ts'
 import { moveBackward } from './backward.ts'
 import { dropSource, reindexQueue } from './cleanup.ts'
 import { createDispatcher, fileQueue } from './dispatcher.ts'
 import { destinationOf } from './file-store.ts'
 import { collectFiles, moveForward, verify } from './forward.ts'
 import { isBackward, type ReindexStatus } from './reindex.ts'
-import {
-  changeIfCurrent,
-  type DriverPosition,
-  dispatchFiles,
-  type NextStep,
-  type StepDeps,
-} from './steps.ts'
+import { changeIfCurrent, type DriverPosition, type NextStep, type StepDeps } from './steps.ts'
 import { findReindex, type ReindexState } from './store.ts'
-
-export type DriverDeps = StepDeps & {
-  log: Pick<Log, 'warn'>
-  /** Interval of checks for processed files. */
-  pollMs: number
-}
-
-export type ReindexIngest = Pick<Ingest, 'ingestFile' | 'failFile'>
 
 /** Drivers mostly wait. */
 const driversMax = 16
@@ -47,9 +31,7 @@ const movingStatuses: readonly ReindexStatus[] = ['running', 'completed', 'cance
 type FileTask = { readonly reindexId: string; readonly fileId: string; readonly indexId: number }
 
 /** Processes the jobs of all reindexes in this worker. */
-export function processReindexJobs(
-  deps: DriverDeps & { jobs: Pick<Jobs, 'add' | 'process'>; ingest: ReindexIngest },
-): void {
+export function processReindexJobs(deps: StepDeps): void {
   const { store, notifier, ingest, jobs } = deps
   jobs.process(reindexQueue, {
     concurrencyMax: driversMax,
@@ -115,7 +97,7 @@ function readTask({ payload }: RunningJob): FileTask {
  * Runs the steps of a reindex until it ends or needs a user. Every step starts from the database, so
  * any worker can run the next one.
  */
-async function driveReindex(deps: DriverDeps, id: string, signal: AbortSignal): Promise<void> {
+async function driveReindex(deps: StepDeps, id: string, signal: AbortSignal): Promise<void> {
   const { store, notifier, log } = deps
   let position: DriverPosition | undefined
   for (let failures = 0; ; ) {
@@ -162,7 +144,7 @@ async function runStep(
       return moveBackward(deps, reindex, { position, signal })
     case 'completed': {
       // Retries of failed files are possible after completion.
-      const dispatched = await dispatchFiles(deps, reindex, position)
+      const dispatched = await position.dispatcher.step(reindex)
       if (typeof dispatched === 'object') return 'later'
       return dispatched === 'done' ? 'stop' : dispatched
     }

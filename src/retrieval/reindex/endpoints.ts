@@ -1,40 +1,41 @@
 import { withNulls } from '#api/described.ts'
 import { type Endpoint, type Errors, endpoint, eventStream, json, jsonBody } from '#api/endpoint.ts'
-import { idExample, ifNoneMatchHeader, listExample, listOf, listPage } from '#api/shapes.ts'
+import { idExample, ifNoneMatchHeader, listOf, listPage, pageResponse } from '#api/shapes.ts'
 import type { Config } from '#config/schema.ts'
 import { streamEvents } from '#http/event-stream.ts'
 import { eventFrame } from '#http/frame-text.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { entityTag, isKnown } from '#lib/entity-tag.ts'
+import { filePage } from '#retrieval/collections/record.ts'
 import { orderedPageQuery, pageRequestOf } from '#retrieval/collections/schema.ts'
+import type { Reindexes } from './create-reindexes.ts'
+import type { Reindex } from './progress.ts'
 import {
   failureExample,
-  failurePage,
   progressEvent,
   progressExample,
   reindexEstimate,
   reindexExample,
+  reindexFailure,
   reindexRecord,
-  renderEstimate,
-  renderFailurePage,
   renderReindex,
 } from './record.ts'
-import { isEnded, type Reindex, type ReindexAction, type Reindexes } from './reindex.ts'
+import { isEnded, type ReindexAction } from './reindex.ts'
 import { readReindex, reindexBody, reindexesQuery } from './schema.ts'
 
-export type ReindexEndpointsDeps = {
+/** Moving collections to another embedding model while they are in use. */
+export function reindexEndpoints({
+  reindexes,
+  config,
+}: {
   reindexes: Reindexes
   config: Pick<Config, 'stream'>
-}
-
-/** Moving collections to another embedding model while they are in use. */
-export function reindexEndpoints({ reindexes, config }: ReindexEndpointsDeps): Endpoint[] {
+}): Endpoint[] {
   const actionEndpoint = (action: ReindexAction, details: ActionDetails) =>
     endpoint({
+      ...common,
       method: 'POST',
       path: `/v1/embeddings/reindex/:id/${action}`,
-      permission: 'can_edit_config',
-      tag: 'Embeddings',
       summary: details.summary,
       description: `${details.description} Succeeds without effect if there is nothing to change.`,
       params: idParam,
@@ -52,10 +53,9 @@ export function reindexEndpoints({ reindexes, config }: ReindexEndpointsDeps): E
 
   return [
     endpoint({
+      ...common,
       method: 'POST',
       path: '/v1/embeddings/reindex',
-      permission: 'can_edit_config',
-      tag: 'Embeddings',
       summary: 'Start a reindex',
       description: `Moves collections to another embedding model or chunking while they stay in use. Files are embedded into
 a new index one by one; each is searched in the source until it is in the target. New files go to the target directly.
@@ -88,7 +88,7 @@ The model is called once before the start. With \`dry_run\` only the effort is e
       },
       async handle({ body: { params, isDryRun }, context, set }) {
         const { principal, signal } = context
-        if (isDryRun) return renderEstimate(await reindexes.estimate(params, signal))
+        if (isDryRun) return reindexes.estimate(params, signal)
         const reindex = await reindexes.start(principal.userId, params, signal)
         set.status = 202
         return renderReindex(reindex)
@@ -96,17 +96,13 @@ The model is called once before the start. With \`dry_run\` only the effort is e
     }),
 
     endpoint({
+      ...common,
       method: 'GET',
       path: '/v1/embeddings/reindex',
-      permission: 'can_edit_config',
-      tag: 'Embeddings',
       summary: 'List the reindexes',
       query: reindexesQuery,
       responses: {
-        200: {
-          description: 'A page of reindexes.',
-          content: json(listOf(reindexRecord), listExample(reindexExample)),
-        },
+        200: pageResponse('A page of reindexes.', reindexRecord, reindexExample),
       },
       errors: { unprocessable: invalidPage },
       async handle({ query: { status = null, ...query } }) {
@@ -116,10 +112,9 @@ The model is called once before the start. With \`dry_run\` only the effort is e
     }),
 
     endpoint({
+      ...common,
       method: 'GET',
       path: '/v1/embeddings/reindex/:id',
-      permission: 'can_edit_config',
-      tag: 'Embeddings',
       summary: 'Retrieve a reindex',
       params: idParam,
       headers: ifNoneMatchHeader,
@@ -136,10 +131,9 @@ The model is called once before the start. With \`dry_run\` only the effort is e
     }),
 
     endpoint({
+      ...common,
       method: 'GET',
       path: '/v1/embeddings/reindex/:id/events',
-      permission: 'can_edit_config',
-      tag: 'Embeddings',
       summary: 'Stream the progress of a reindex',
       description:
         'Sends an event `progress` at once, every second and at each change of status, and ends with the reindex. An event `error` ends the stream early. Each worker serves up to 16 streams.',
@@ -174,25 +168,23 @@ The model is called once before the start. With \`dry_run\` only the effort is e
     }),
 
     endpoint({
+      ...common,
       method: 'GET',
       path: '/v1/embeddings/reindex/:id/failures',
-      permission: 'can_edit_config',
-      tag: 'Embeddings',
       summary: 'List the failed files of a reindex',
       params: idParam,
       query: orderedPageQuery,
       responses: {
         200: {
           description: 'A page of files.',
-          content: json(failurePage, {
-            ...listExample({ ...failureExample, id: failureExample.file_id }),
-            data: [failureExample],
-          }),
+          content: json(listOf(reindexFailure), filePage([failureExample], false)),
         },
       },
       errors: { not_found: reindexNotFound, unprocessable: invalidPage },
-      handle: async ({ params: { id }, query }) =>
-        renderFailurePage(await reindexes.failures(id, pageRequestOf(query))),
+      async handle({ params: { id }, query }) {
+        const { items, hasMore } = await reindexes.failures(id, pageRequestOf(query))
+        return filePage(items, hasMore)
+      },
     }),
 
     actionEndpoint('cancel', {
@@ -249,6 +241,7 @@ function taggedResponse(reindex: Reindex, request: Request): Response {
   return new Response(body, { headers })
 }
 
+const common = { permission: 'can_edit_config', tag: 'Embeddings' } as const
 const idParam = { id: 'The id of the reindex.' }
 function reindexResponse(description: string) {
   return { description, content: json(reindexRecord, reindexExample) }

@@ -5,7 +5,8 @@ import type { PageRequest } from '#retrieval/collections/collections.ts'
 import { lockFiles } from '#retrieval/collections/member-store.ts'
 import { keysetPage } from '#retrieval/collections/store.ts'
 import { instant, uuidArray } from '#retrieval/sql-store.ts'
-import { type Counters, type FailedFile, isBackward } from './reindex.ts'
+import type { ReindexFailure } from './record.ts'
+import { type Counters, isBackward } from './reindex.ts'
 import type { Handle, ReindexState } from './store.ts'
 
 /**
@@ -129,7 +130,7 @@ export type FileProgress = {
 }
 
 /** The progress of these files, latest change last; deleted files are absent. */
-export async function readProgress(
+export async function readFileProgress(
   handle: Handle,
   reindex: ReindexState,
   fileIds: readonly string[],
@@ -176,10 +177,10 @@ export async function listFailures(
   handle: Handle,
   reindex: ReindexState,
   page: PageRequest,
-): Promise<readonly FailedFile[]> {
+): Promise<readonly ReindexFailure[]> {
   const { where, order, isReversed } = keysetPage(sql`${fileIndex.fileId}`, page)
-  const rows = await handle.execute<FailedFile>(sql`
-    select ${fileIndex.fileId} as "fileId", node.name as filename,
+  const rows = await handle.execute<ReindexFailure>(sql`
+    select ${fileIndex.fileId} as file_id, node.name as filename,
       coalesce(error_code, 'internal_error') as code, coalesce(error_message, '') as message,
       attempts
     from ${fileIndex} join node on node.id = ${fileIndex.fileId}

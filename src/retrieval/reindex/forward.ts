@@ -15,7 +15,6 @@ import { lockCollections, lockUsage, reroute } from './routing-store.ts'
 import {
   changeIfCurrent,
   type DriverPosition,
-  dispatchFiles,
   type NextStep,
   readNextPage,
   type StepDeps,
@@ -63,7 +62,7 @@ export async function moveForward(
   reindex: ReindexState,
   position: DriverPosition,
 ): Promise<NextStep> {
-  const dispatched = await dispatchFiles(deps, reindex, position)
+  const dispatched = await position.dispatcher.step(reindex)
   if (typeof dispatched === 'object') {
     const lastError = `Consecutive files failed. The last error: ${dispatched.failing}`
     await changeIfCurrent(deps, reindex, async () => ({ status: 'paused', lastError }))

@@ -4,7 +4,8 @@ import { isUuid } from '#lib/uuid.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
 import { countFiles } from './file-store.ts'
 import type { ModelProbe } from './probe.ts'
-import type { ReindexEstimate, ReindexParams } from './reindex.ts'
+import type { ReindexEstimate } from './record.ts'
+import type { ReindexParams } from './reindex.ts'
 import type { RoutedCollection } from './routing-store.ts'
 import type { Handle } from './store.ts'
 import { measurePassages } from './verification-store.ts'
@@ -32,7 +33,8 @@ export function planReindex(
   const moving = collections.find(({ targetIndexId: id }) => id !== null)
   if (moving !== undefined) throw reindexRunning(moving.name)
   const targetOf = targetSpecFor(params, probe)
-  const outdated = collections.filter((one) => !isSameSpec(one, targetOf(one)))
+  // Compares the dimensions too, since a model can be replaced under the same name.
+  const outdated = collections.filter((one) => !Bun.deepEquals(specOf(one), targetOf(one)))
   const [first] = outdated
   if (first === undefined) {
     const message =
@@ -67,8 +69,8 @@ export async function estimateReindex(
   const embeddedChars = passages * chars * (newShare(source) / newShare(target))
   return {
     total,
-    tokens: Math.ceil(embeddedChars / charsPerToken),
-    seconds: Math.ceil(embeddedChars / charsPerS),
+    est_tokens: Math.ceil(embeddedChars / charsPerToken),
+    est_seconds: Math.ceil(embeddedChars / charsPerS),
     dims,
   }
 }
@@ -118,14 +120,4 @@ function targetSpecFor({ chunking }: ReindexParams, { model, dims }: ModelProbe)
 function specOf(collection: RoutedCollection): IndexSpec {
   const { model, dims, chunkTokensMax, chunkOverlapTokens } = collection
   return { model, dims, chunkTokensMax, chunkOverlapTokens }
-}
-
-/** Includes the dimensions, since a model can be replaced under the same name. */
-function isSameSpec(one: IndexSpec, other: IndexSpec): boolean {
-  return (
-    one.model === other.model &&
-    one.dims === other.dims &&
-    one.chunkTokensMax === other.chunkTokensMax &&
-    one.chunkOverlapTokens === other.chunkOverlapTokens
-  )
 }

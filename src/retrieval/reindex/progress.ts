@@ -1,28 +1,28 @@
 import { countTarget, type TargetCounts } from './file-store.ts'
-import type { Counters, Reindex } from './reindex.ts'
+import type { Counters } from './reindex.ts'
 import type { Handle, ReindexState } from './store.ts'
 
-/** The public view of a reindex. Files are counted until it ends. */
-export async function readReindex(handle: Handle, state: ReindexState, at: Date): Promise<Reindex> {
-  const counts = state.endCounters === null ? await countTarget(handle, state, at) : null
-  return {
-    id: state.id,
-    status: state.status,
-    source: { ...state.sourceSpec, indexId: state.sourceIndexId },
-    target: { ...state.targetSpec, indexId: state.targetIndexId },
-    collectionIds: state.collectionIds,
-    counters: state.endCounters ?? countersOf(state, counts ?? noCounts),
-    ...(counts === null ? { ratePerS: null, etaSeconds: null } : rateOf(state, counts, at)),
-    lastError: state.lastError,
-    revertibleUntil: state.status === 'completed' ? state.warmUntil : null,
-    startedBy: state.startedBy,
-    createdAt: state.createdAt,
-    startedAt: state.startedAt,
-    finishedAt: state.finishedAt,
-  }
+/** A reindex with its progress. */
+export type Reindex = ReindexState & {
+  readonly counters: Counters
+  /** Files per second over the last minute; null unless it is running. */
+  readonly ratePerS: number | null
+  readonly etaSeconds: number | null
 }
 
-const noCounts = { completed: 0, failed: 0, skipped: 0, pending: 0, recent: 0, added: 0 }
+/** Counts the files until the reindex ends. */
+export async function readProgress(
+  handle: Handle,
+  state: ReindexState,
+  at: Date,
+): Promise<Reindex> {
+  const { endCounters } = state
+  if (endCounters !== null) {
+    return { ...state, counters: endCounters, ratePerS: null, etaSeconds: null }
+  }
+  const counts = await countTarget(handle, state, at)
+  return { ...state, counters: countersOf(state, counts), ...rateOf(state, counts, at) }
+}
 
 /** During the reindex, files missing in the target were deleted. */
 function countersOf({ total, startedAt }: ReindexState, counts: TargetCounts): Counters {

@@ -1,8 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { idExample, instant, instantExample, listOf, nullable } from '#api/shapes.ts'
-import type { Page } from '#retrieval/collections/collections.ts'
+import { idExample, instant, instantExample, nullable } from '#api/shapes.ts'
 import { chunkingShape } from '#retrieval/collections/schema.ts'
-import type { FailedFile, Reindex, ReindexEstimate, ReindexedIndex } from './reindex.ts'
+import type { IndexSpec } from '#retrieval/index/chunk.ts'
+import type { Reindex } from './progress.ts'
 import { reindexStatus } from './schema.ts'
 
 /** The JSON of reindexes. */
@@ -52,8 +52,9 @@ export const reindexEstimate = Type.Object(
   },
   { $id: 'ReindexEstimate' },
 )
+export type ReindexEstimate = Static<typeof reindexEstimate>
 
-const reindexFailure = Type.Object(
+export const reindexFailure = Type.Object(
   {
     file_id: Type.String({ format: 'uuid' }),
     filename: Type.String(),
@@ -63,27 +64,22 @@ const reindexFailure = Type.Object(
   },
   { $id: 'ReindexFailure' },
 )
-type ReindexFailure = Static<typeof reindexFailure>
-export const failurePage = listOf(reindexFailure)
+export type ReindexFailure = Static<typeof reindexFailure>
 
 export function renderReindex(reindex: Reindex): ReindexRecord {
-  const { counters } = reindex
+  const isRevertible = reindex.status === 'completed'
   return {
     id: reindex.id,
     object: 'embedding.reindex',
     status: reindex.status,
-    source: renderIndex(reindex.source),
-    target: renderIndex(reindex.target),
+    source: renderIndex(reindex.sourceIndexId, reindex.sourceSpec),
+    target: renderIndex(reindex.targetIndexId, reindex.targetSpec),
     collection_ids: [...reindex.collectionIds],
-    completed: counters.completed,
-    failed: counters.failed,
-    skipped: counters.skipped,
-    total: counters.total,
-    added: counters.added,
+    ...reindex.counters,
     rate_per_s: reindex.ratePerS,
     eta_seconds: reindex.etaSeconds,
     last_error: reindex.lastError,
-    revertible_until: reindex.revertibleUntil?.toISOString() ?? null,
+    revertible_until: isRevertible ? (reindex.warmUntil?.toISOString() ?? null) : null,
     created_at: reindex.createdAt.toISOString(),
     started_at: reindex.startedAt?.toISOString() ?? null,
     finished_at: reindex.finishedAt?.toISOString() ?? null,
@@ -91,35 +87,13 @@ export function renderReindex(reindex: Reindex): ReindexRecord {
   }
 }
 
-function renderIndex(index: ReindexedIndex): Static<typeof reindexedIndex> {
-  const { indexId, model, dims, chunkTokensMax, chunkOverlapTokens } = index
+function renderIndex(indexId: number, spec: IndexSpec): Static<typeof reindexedIndex> {
+  const { model, dims, chunkTokensMax, chunkOverlapTokens } = spec
   return {
     index_id: String(indexId),
     model,
     dims,
     chunking: { max_tokens: chunkTokensMax, overlap_tokens: chunkOverlapTokens },
-  }
-}
-
-export function renderEstimate(estimate: ReindexEstimate): Static<typeof reindexEstimate> {
-  const { total, tokens, seconds, dims } = estimate
-  return { total, est_tokens: tokens, est_seconds: seconds, dims }
-}
-
-export function renderFailurePage(page: Page<FailedFile>): Static<typeof failurePage> {
-  const { items, hasMore } = page
-  return {
-    object: 'list',
-    data: items.map(({ fileId, filename, code, message, attempts }) => ({
-      file_id: fileId,
-      filename,
-      code,
-      message,
-      attempts,
-    })),
-    has_more: hasMore,
-    first_id: items[0]?.fileId ?? null,
-    last_id: items.at(-1)?.fileId ?? null,
   }
 }
 

@@ -1,9 +1,8 @@
 import { sql } from 'drizzle-orm'
 import { collection, embeddingIndex } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
-import { isUuid } from '#lib/uuid.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
-import { instant, textArray, uuidArray } from '#retrieval/sql-store.ts'
+import { instant, isAnyOf, uuidArray } from '#retrieval/sql-store.ts'
 import { type Handle, lockIndex, type ReindexState, updateIndex } from './store.ts'
 
 /** The indexes in which collections are searched, and which receive their new files. */
@@ -21,11 +20,7 @@ export async function findCollections(
   handle: Handle,
   namesOrIds: readonly string[] | null,
 ): Promise<readonly RoutedCollection[]> {
-  const where =
-    namesOrIds === null
-      ? sql`true`
-      : sql`(collection.name = any(${textArray(namesOrIds)})
-          or collection.id = any(${uuidArray(namesOrIds.filter(isUuid))}))`
+  const where = namesOrIds === null ? sql`true` : isAnyOf(namesOrIds)
   return handle.execute<RoutedCollection>(sql`
     select collection.id, collection.name, collection.index_id as "indexId",
       collection.target_index_id as "targetIndexId", source.model, source.dims,

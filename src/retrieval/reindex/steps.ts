@@ -3,8 +3,10 @@ import type { ChangeNotifier } from '#db/change-notifier.ts'
 import type { Embedders } from '#embedding/embedder.ts'
 import type { Jobs, Transaction } from '#jobs/jobs.ts'
 import type { ChunkTables } from '#retrieval/index/chunk.ts'
-import type { FileDispatcher } from './dispatcher.ts'
-import { type FileCursor, hasPending } from './file-store.ts'
+import type { Ingest } from '#retrieval/ingest/ingest.ts'
+import type { Log } from '#telemetry/log.ts'
+import type { createDispatcher } from './dispatcher.ts'
+import type { FileCursor } from './file-store.ts'
 import {
   lockReindex,
   type ReindexChange,
@@ -14,15 +16,22 @@ import {
   updateReindex,
 } from './store.ts'
 
-export type StepDeps = {
-  database: Pick<ReindexDatabase, 'kind'>
+export type ReindexDeps = {
+  database: ReindexDatabase
+  jobs: Pick<Jobs, 'add' | 'process'>
+  embedders: Embedders
+  chunkTables: Pick<ChunkTables, 'create' | 'drop'>
+  ingest: Pick<Ingest, 'ingestFile' | 'failFile'>
+  settings: Pick<Config['retrieval'], 'warmHours'>
+  log: Pick<Log, 'warn'>
+  now: () => Date
+}
+
+export type StepDeps = ReindexDeps & {
   store: ReindexStore
   notifier: ChangeNotifier
-  jobs: Pick<Jobs, 'add'>
-  embedders: Embedders
-  chunkTables: Pick<ChunkTables, 'drop'>
-  settings: Pick<Config['retrieval'], 'warmHours'>
-  now: () => Date
+  /** Interval of checks for processed files. */
+  pollMs: number
 }
 
 /** When the next step is due; `stop`: after an action of a user. */
@@ -31,7 +40,7 @@ export type NextStep = 'now' | 'later' | 'stop'
 /** The position of a driver in one version of a reindex. In memory only; a new driver starts over. */
 export type DriverPosition = {
   readonly version: number
-  readonly dispatcher: FileDispatcher
+  readonly dispatcher: ReturnType<typeof createDispatcher>
   /** The collection that is read, and the last file read. */
   collection: number
   after: string | null
@@ -68,17 +77,4 @@ export async function readNextPage(
   position.after = await read({ collectionId, after: position.after })
   if (position.after === null) position.collection += 1
   return false
-}
-
-/** Queues pending files until there are none. */
-export async function dispatchFiles(
-  { store }: StepDeps,
-  reindex: ReindexState,
-  { dispatcher }: DriverPosition,
-): Promise<'done' | NextStep | { failing: string }> {
-  const result = await dispatcher.step(reindex)
-  if (typeof result === 'object') return result
-  if (result === 'more') return 'now'
-  if (result === 'full') return 'later'
-  return (await store.query((handle) => hasPending(handle, reindex))) ? 'later' : 'done'
 }

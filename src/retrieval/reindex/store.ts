@@ -1,17 +1,16 @@
-import { and, desc, eq, inArray, ne, or, sql } from 'drizzle-orm'
+import { and, desc, eq, inArray, ne, or, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
-import { createQueryRunner } from '#db/query-runner.ts'
 import { embeddingIndex, reindex } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
-import { sqlStateOf } from '#lib/sql-state.ts'
 import type { PageRequest } from '#retrieval/collections/collections.ts'
 import { keysetPage } from '#retrieval/collections/store.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
 import type { IndexDatabase } from '#retrieval/index/store.ts'
+import { createRunner, type QueryHandle } from '#retrieval/sql-store.ts'
 import { type Counters, openStatuses, type ReindexStatus } from './reindex.ts'
 
 export type ReindexDatabase = IndexDatabase & Pick<Database, 'listen' | 'notifyOnCommit'>
-export type Handle = Pick<Transaction, 'execute' | 'select'>
+export type Handle = QueryHandle
 
 /** The row of a reindex; its files are rows of `file_index`. */
 export type ReindexState = Readonly<Omit<Row, keyof ParsedColumns>> & ParsedColumns
@@ -41,44 +40,34 @@ export type ReindexChange = Partial<
 
 /** Changes of routing check all files of a collection. */
 const waitMaxMs = 60_000
-const deadlock = '40P01'
 
-export type ReindexStore = ReturnType<typeof reindexStore>
+export type ReindexStore = ReturnType<typeof createRunner>
 
-export function reindexStore({ drizzle }: Pick<Database, 'drizzle'>) {
-  const runQuery = createQueryRunner(waitMaxMs)
-  const transact = <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> =>
-    runQuery(() => drizzle.transaction(work))
-  return {
-    query: <T>(work: (handle: Database['drizzle']) => Promise<T>): Promise<T> =>
-      runQuery(() => work(drizzle)),
+export function reindexStore(database: Pick<Database, 'drizzle'>): ReindexStore {
+  return createRunner(database, waitMaxMs)
+}
 
-    /** Changes of files and of routing can deadlock; the database aborts one, which is retried. */
-    transact: <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> =>
-      transact(work).catch((error: unknown) => {
-        if (sqlStateOf(error) === deadlock) return transact(work)
-        throw error
-      }),
-
-    list: (page: PageRequest, status: ReindexStatus | null): Promise<readonly ReindexState[]> =>
-      runQuery(async () => {
-        const { where, isReversed } = keysetPage(sql`${reindex.id}`, page)
-        const isDescending = (page.order === 'desc') !== isReversed
-        const rows = await drizzle
-          .select()
-          .from(reindex)
-          .where(and(where, status === null ? undefined : eq(reindex.status, status)))
-          .orderBy(isDescending ? desc(reindex.id) : reindex.id)
-          .limit(page.limit + 1)
-        const states = rows.map(stateOf)
-        return isReversed ? states.toReversed() : states
-      }),
-  }
+/** One more than the page if there are further ones. */
+export async function listReindexes(
+  handle: Handle,
+  page: PageRequest,
+  status: ReindexStatus | null,
+): Promise<readonly ReindexState[]> {
+  const { where, isReversed } = keysetPage(sql`${reindex.id}`, page)
+  const isDescending = (page.order === 'desc') !== isReversed
+  const rows = await handle
+    .select()
+    .from(reindex)
+    .where(and(where, status === null ? undefined : eq(reindex.status, status)))
+    .orderBy(isDescending ? desc(reindex.id) : reindex.id)
+    .limit(page.limit + 1)
+  const states = rows.map(stateOf)
+  return isReversed ? states.toReversed() : states
 }
 
 export async function findReindex(handle: Handle, id: string): Promise<ReindexState | undefined> {
   const [row] = await handle.select().from(reindex).where(eq(reindex.id, id))
-  return row === undefined ? undefined : stateOf(row)
+  return row && stateOf(row)
 }
 
 /** Excludes other changes of the reindex. Taken before all other locks. */
@@ -87,7 +76,7 @@ export async function lockReindex(
   id: string,
 ): Promise<ReindexState | undefined> {
   const [row] = await transaction.select().from(reindex).where(eq(reindex.id, id)).for('update')
-  return row === undefined ? undefined : stateOf(row)
+  return row && stateOf(row)
 }
 
 export async function insertReindex(
@@ -130,66 +119,57 @@ export async function lockStarts(transaction: Transaction): Promise<void> {
 }
 
 /** Whether another reindex is moving collections from or to this index. */
-export async function isIndexBusy(
+export function isIndexBusy(
   handle: Handle,
   indexId: number,
   exceptId: string | null,
 ): Promise<boolean> {
-  const rows = await handle
-    .select({ id: reindex.id })
-    .from(reindex)
-    .where(
-      and(
-        inArray(reindex.status, openStatuses),
-        or(eq(reindex.sourceIndexId, indexId), eq(reindex.targetIndexId, indexId)),
-        exceptId === null ? undefined : ne(reindex.id, exceptId),
-      ),
-    )
-    .limit(1)
-  return rows.length > 0
+  return hasReindex(
+    handle,
+    inArray(reindex.status, openStatuses),
+    or(eq(reindex.sourceIndexId, indexId), eq(reindex.targetIndexId, indexId)),
+    exceptId === null ? undefined : ne(reindex.id, exceptId),
+  )
 }
 
 /** Whether another reindex may still be reverted to this index. */
-export async function isRetainedByOthers(
+export function isRetainedByOthers(
   handle: Handle,
   indexId: number,
   exceptId: string,
 ): Promise<boolean> {
-  const rows = await handle
-    .select({ id: reindex.id })
-    .from(reindex)
-    .where(
-      and(
-        eq(reindex.sourceIndexId, indexId),
-        ne(reindex.id, exceptId),
-        or(sql`${reindex.warmUntil} is not null`, inArray(reindex.status, openStatuses)),
-      ),
-    )
-    .limit(1)
+  return hasReindex(
+    handle,
+    eq(reindex.sourceIndexId, indexId),
+    ne(reindex.id, exceptId),
+    or(sql`${reindex.warmUntil} is not null`, inArray(reindex.status, openStatuses)),
+  )
+}
+
+async function hasReindex(handle: Handle, ...conditions: (SQL | undefined)[]): Promise<boolean> {
+  const where = and(...conditions)
+  const rows = await handle.select({ id: reindex.id }).from(reindex).where(where).limit(1)
   return rows.length > 0
 }
 
 export type IndexState = (typeof embeddingIndex.$inferSelect)['state']
+
+/** Undefined if the index was dropped. */
+export async function findIndexState(handle: Handle, id: number): Promise<IndexState | undefined> {
+  return (await selectIndexState(handle, id))[0]?.state
+}
 
 /** Excludes new users of the index; undefined if it was dropped. */
 export async function lockIndex(
   transaction: Transaction,
   id: number,
 ): Promise<IndexState | undefined> {
-  const [row] = await transaction
-    .select({ state: embeddingIndex.state })
-    .from(embeddingIndex)
-    .where(eq(embeddingIndex.id, id))
-    .for('update')
-  return row?.state
+  return (await selectIndexState(transaction, id).for('update'))[0]?.state
 }
 
-export async function findIndexState(handle: Handle, id: number): Promise<IndexState | undefined> {
-  const [row] = await handle
-    .select({ state: embeddingIndex.state })
-    .from(embeddingIndex)
-    .where(eq(embeddingIndex.id, id))
-  return row?.state
+function selectIndexState(handle: Handle, id: number) {
+  const { state } = embeddingIndex
+  return handle.select({ state }).from(embeddingIndex).where(eq(embeddingIndex.id, id))
 }
 
 export async function updateIndex(

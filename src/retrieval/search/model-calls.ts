@@ -1,8 +1,9 @@
 import type { Embedders } from '#embedding/embedder.ts'
 import type { RequestContext } from '#lib/request-context.ts'
 import type { Rerankers } from '#rerank/reranker.ts'
+import type { CollectionIndex } from '#retrieval/collections/collections.ts'
 import type { Log } from '#telemetry/log.ts'
-import type { SearchedIndex, StoredPassage } from './store.ts'
+import type { SearchResult } from './search.ts'
 
 /** Calls of models during a search. A failing model degrades the result; it does not fail the search. */
 
@@ -17,7 +18,7 @@ export async function embedQueries(
   { embedders, log }: { embedders: Embedders; log: Pick<Log, 'warn'> },
   params: {
     queries: readonly string[]
-    indexes: readonly SearchedIndex[]
+    indexes: readonly CollectionIndex[]
     context: RequestContext
   },
 ): Promise<QueryVectors> {
@@ -57,10 +58,10 @@ export async function rerankPassages(
   params: {
     model: string
     query: string
-    passages: readonly StoredPassage[]
+    passages: readonly SearchResult[]
     context: RequestContext
   },
-): Promise<readonly { chunkId: string; score: number }[] | undefined> {
+): Promise<readonly SearchResult[] | undefined> {
   const { model, query, passages, context } = params
   if (passages.length === 0) return []
   try {
@@ -69,7 +70,7 @@ export async function rerankPassages(
     const { results } = await reranker.rerank({ query, documents, topN: null }, context)
     return results.flatMap(({ index, score }) => {
       const passage = passages[index]
-      return passage === undefined ? [] : [{ chunkId: passage.chunkId, score }]
+      return passage === undefined ? [] : [{ ...passage, score }]
     })
   } catch (error) {
     if (context.signal.aborted) throw error

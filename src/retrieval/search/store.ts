@@ -1,15 +1,15 @@
 import { sql } from 'drizzle-orm'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { collection, embeddingIndex } from '#db/schema/retrieval.ts'
-import type { Attributes } from '#files/files.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
-import { isUuid } from '#lib/uuid.ts'
+import type { CollectionIndex } from '#retrieval/collections/collections.ts'
 import { chunkTable, type IndexDatabase } from '#retrieval/index/store.ts'
-import { collectionRank, textArray, uuidArray } from '#retrieval/sql-store.ts'
-import type { Hit, ScoredHit } from './fuse.ts'
+import { collectionRank, indexJson, isAnyOf, uuidArray } from '#retrieval/sql-store.ts'
+import type { FusedHits, Hit, ScoredHit } from './fuse.ts'
 import { findHits, type IndexQuery, type QueriedIndex, type SearchTuning } from './hit-store.ts'
 import type { SearchScope } from './scope-store.ts'
+import type { SearchResult } from './search.ts'
 
 /** Enforced by PostgreSQL; the embedded engine has no statement timeout. */
 const statementMsMax = 10_000
@@ -18,22 +18,8 @@ const statementMsMax = 10_000
 export type SearchedCollection = {
   readonly id: string
   readonly name: string
-  readonly source: SearchedIndex
-  readonly target: SearchedIndex | null
-}
-
-export type SearchedIndex = { readonly id: number; readonly model: string; readonly dims: number }
-
-export type StoredPassage = {
-  readonly chunkId: string
-  readonly fileId: string
-  readonly filename: string
-  readonly attributes: Attributes
-  readonly text: string
-  readonly ordinal: number
-  readonly page: number | null
-  readonly start: number
-  readonly end: number
+  readonly source: CollectionIndex
+  readonly target: CollectionIndex | null
 }
 
 type FindParams = {
@@ -43,8 +29,6 @@ type FindParams = {
   readonly indexIds: ReadonlySet<number>
   /** Hits per ranking. */
   readonly hitsMax: number
-  /** Selects from the hits of each query those whose text is read. */
-  select(hits: readonly (readonly Hit[])[]): readonly ScoredHit[]
 }
 
 export function searchStore({ drizzle, kind }: IndexDatabase, tuning: SearchTuning) {
@@ -56,21 +40,25 @@ export function searchStore({ drizzle, kind }: IndexDatabase, tuning: SearchTuni
       namesOrIds: readonly string[],
     ): Promise<SearchedCollection[]> =>
       runQuery(async () => {
-        const rows = await drizzle.execute<CollectionRow>(sql`
-          select collection.id, collection.name,
-            source.id as source_id, source.model as source_model, source.dims as source_dims,
-            target.id as target_id, target.model as target_model, target.dims as target_dims
+        const rows = await drizzle.execute<Record<keyof SearchedCollection, string>>(sql`
+          select collection.id, collection.name, ${indexJson('source')} as source,
+            ${indexJson('target')} as target
           from ${collection}
           join ${embeddingIndex} source on source.id = collection.index_id
           left join ${embeddingIndex} target on target.id = collection.target_index_id
-          where (collection.name = any(${textArray(namesOrIds)})
-              or collection.id = any(${uuidArray(namesOrIds.filter(isUuid))}))
-            and ${collectionRank(caller)} is not null`)
-        return rows.map(collectionOf)
+          where ${isAnyOf(namesOrIds)} and ${collectionRank(caller)} is not null`)
+        return rows.map(({ source, target, ...row }) => ({
+          ...row,
+          source: JSON.parse(source),
+          target: JSON.parse(target),
+        }))
       }),
 
-    /** Reads one snapshot of the database; undefined if the plan is outdated. */
-    find: (params: FindParams) =>
+    /**
+     * Reads the passages that `select` chooses from the hits of each query, in one snapshot of the
+     * database; undefined if the plan is outdated.
+     */
+    find: (params: FindParams, select: (hits: readonly (readonly Hit[])[]) => FusedHits) =>
       drizzle.transaction(
         async (transaction) => {
           await applySettings(transaction, tuning)
@@ -86,33 +74,11 @@ export function searchStore({ drizzle, kind }: IndexDatabase, tuning: SearchTuni
             }
             hits.push(found.flat())
           }
-          const selected = params.select(hits)
-          return { selected, passages: await readPassages(transaction, selected) }
+          const { kind: scoreKind, scored } = select(hits)
+          return { kind: scoreKind, scored: await readPassages(transaction, scored) }
         },
         { isolationLevel: 'repeatable read', accessMode: 'read only' },
       ),
-  }
-}
-
-type CollectionRow = {
-  id: string
-  name: string
-  source_id: number
-  source_model: string
-  source_dims: number
-  target_id: number | null
-  target_model: string | null
-  target_dims: number | null
-}
-
-function collectionOf(row: CollectionRow): SearchedCollection {
-  const { target_id: id, target_model: model, target_dims: dims } = row
-  const hasTarget = id !== null && model !== null && dims !== null
-  return {
-    id: row.id,
-    name: row.name,
-    source: { id: row.source_id, model: row.source_model, dims: row.source_dims },
-    target: hasTarget ? { id, model, dims } : null,
   }
 }
 
@@ -128,53 +94,52 @@ async function applySettings(
   await transaction.execute(sql`select ${sql.join(calls, sql`, `)}`)
 }
 
-type IndexRow = { id: number; has_graph: boolean; has_many_files: boolean }
-
 /** The present indexes of the collections. */
-async function readIndexes(
+function readIndexes(
   transaction: Transaction,
   { collectionIds }: SearchScope,
   { rightsFirstFilesMax }: SearchTuning,
 ): Promise<readonly QueriedIndex[]> {
   const ids = uuidArray(collectionIds)
-  const rows = await transaction.execute<IndexRow>(sql`
+  return transaction.execute<QueriedIndex>(sql`
     select used.id,
-      bool_or(to_regclass('chunk_' || used.id || '_graph') is not null) as has_graph,
+      bool_or(to_regclass('chunk_' || used.id || '_graph') is not null) as "hasGraph",
       (select count(*) > ${rightsFirstFilesMax} from (
         select from collection_file where collection_id = any(${ids})
-        limit ${rightsFirstFilesMax + 1}) held) as has_many_files
+        limit ${rightsFirstFilesMax + 1}) held) as "hasManyFiles"
     from collection cross join lateral (values (index_id), (target_index_id)) used (id)
     where collection.id = any(${ids}) and used.id is not null
     group by used.id order by used.id`)
-  return rows.map(({ id, has_graph: hasGraph, has_many_files: hasManyFiles }) => ({
-    id,
-    hasGraph,
-    hasManyFiles,
-  }))
 }
+
+type PassageRow = Omit<SearchResult, 'attributes' | 'chunk' | 'score'> &
+  SearchResult['chunk'] & { attributes: string }
 
 async function readPassages(
   transaction: Transaction,
   hits: readonly ScoredHit[],
-): Promise<ReadonlyMap<string, StoredPassage>> {
-  const passages = new Map<string, StoredPassage>()
+): Promise<readonly SearchResult[]> {
+  const passages = new Map<string, Omit<SearchResult, 'score'>>()
   for (const [indexId, scored] of Map.groupBy(hits, ({ hit }) => hit.indexId)) {
     const wanted = scored.map(({ hit }) => ({ id: hit.chunkId, collection_id: hit.collectionId }))
-    const rows = await transaction.execute<
-      Omit<StoredPassage, 'attributes'> & { attributes: string }
-    >(sql`
-      select chunk.id as "chunkId", chunk.file_id as "fileId", chunk.text, chunk.ordinal, chunk.page,
+    const rows = await transaction.execute<PassageRow>(sql`
+      select chunk.id, chunk.file_id as "fileId", chunk.text, chunk.ordinal as index, chunk.page,
         chunk.start_char as start, chunk.end_char as "end", node.name as filename,
-        (file.attributes || member.attributes)::text as attributes
+        (file.attributes || member.attributes)::text as attributes, collection.name as collection
       from json_to_recordset(${JSON.stringify(wanted)}::json) as wanted(id uuid, collection_id uuid)
       join ${chunkTable(indexId)} chunk on chunk.id = wanted.id
       join node on node.id = chunk.file_id
       join file on file.node_id = node.id
+      join collection on collection.id = wanted.collection_id
       join collection_file member on member.file_id = chunk.file_id
         and member.collection_id = wanted.collection_id`)
-    for (const row of rows) {
-      passages.set(row.chunkId, { ...row, attributes: JSON.parse(row.attributes) })
+    for (const { id, index, page, start, end, attributes, ...row } of rows) {
+      const chunk = { id, index, page, start, end }
+      passages.set(id, { ...row, attributes: JSON.parse(attributes), chunk })
     }
   }
-  return passages
+  return hits.flatMap(({ hit, score }) => {
+    const passage = passages.get(hit.chunkId)
+    return passage === undefined ? [] : [{ ...passage, score }]
+  })
 }

@@ -1,12 +1,13 @@
 import { withNulls } from '#api/described.ts'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
-import { deleted, idExample, listExample, listOf, listPage } from '#api/shapes.ts'
+import { deletedResponse, idExample, listPage, pageResponse } from '#api/shapes.ts'
 import type { Collections } from '#retrieval/collections/collections.ts'
+import { orderedPageQuery, pageRequestOf } from '#retrieval/collections/schema.ts'
 import { renderSearch, searchExample, searchPage } from '#retrieval/search/record.ts'
 import type { Search } from '#retrieval/search/search.ts'
 import { createStore } from './create-store.ts'
 import { fileEndpoints } from './file-endpoints.ts'
-import { readAsModel, withModelErrors } from './model-errors.ts'
+import { withModelErrors } from './model-errors.ts'
 import { renderStore, type VectorStore, vectorStore } from './record.ts'
 import {
   newStoreBody,
@@ -14,27 +15,29 @@ import {
   readStoreChange,
   readStoreSearch,
   storeChangeBody,
-  storePageQuery,
   storeSearchBody,
 } from './schema.ts'
 
-export type VectorStoreDeps = { collections: Collections; search: Search }
-
 /** Collections in the protocol of vector stores. */
-export function vectorStoreEndpoints({ collections, search }: VectorStoreDeps): Endpoint[] {
-  return [
+export function vectorStoreEndpoints({
+  collections,
+  search,
+}: {
+  collections: Collections
+  search: Search
+}): Endpoint[] {
+  const endpoints = [
     endpoint({
+      ...common,
       method: 'POST',
       path: '/v1/vector_stores',
-      permission: 'can_access_api',
-      tag: 'Vector stores',
       summary: 'Create a vector store',
       description:
         'Creates a collection whose name is derived from the title. Unknown fields are ignored.',
       body: jsonBody(withNulls(newStoreBody), {
         isOptional: true,
         example: { name: 'Support FAQ', metadata: { team: 'support' } },
-        read: readAsModel(readNewStore),
+        read: readNewStore,
       }),
       responses: { 200: storeResponse },
       errors: {
@@ -48,37 +51,30 @@ export function vectorStoreEndpoints({ collections, search }: VectorStoreDeps): 
         ],
         not_found: `There is no file with the id "${idExample}".`,
       },
-      handle: ({ body = readNewStore(), context }) =>
-        withModelErrors(async () =>
-          renderStore(await createStore(collections, context.principal, body)),
-        ),
+      handle: async ({ body = readNewStore(), context }) =>
+        renderStore(await createStore(collections, context.principal, body)),
     }),
 
     endpoint({
+      ...common,
       method: 'GET',
       path: '/v1/vector_stores',
-      permission: 'can_access_api',
-      tag: 'Vector stores',
       summary: 'List the vector stores that you may search',
-      query: storePageQuery,
+      query: orderedPageQuery,
       responses: {
-        200: {
-          description: 'A page of stores.',
-          content: json(listOf(vectorStore), listExample(storeExample)),
-        },
+        200: pageResponse('A page of stores.', vectorStore, storeExample),
       },
       errors: { invalid_request: '"limit" must be a whole number from 1 to 100.' },
       async handle({ query, context }) {
-        const page = await collections.list(context.principal, query)
+        const page = await collections.list(context.principal, pageRequestOf(query))
         return listPage(page.items.map(renderStore), page.hasMore)
       },
     }),
 
     endpoint({
+      ...common,
       method: 'GET',
       path: '/v1/vector_stores/:id',
-      permission: 'can_access_api',
-      tag: 'Vector stores',
       summary: 'Retrieve a vector store',
       params: idParam,
       responses: { 200: storeResponse },
@@ -88,17 +84,16 @@ export function vectorStoreEndpoints({ collections, search }: VectorStoreDeps): 
     }),
 
     endpoint({
+      ...common,
       method: 'POST',
       path: '/v1/vector_stores/:id',
-      permission: 'can_access_api',
-      tag: 'Vector stores',
       summary: 'Update a vector store',
       description:
         'Absent fields stay unchanged; `metadata` of null is removed. Needs the role manager.',
       params: idParam,
       body: jsonBody(withNulls(storeChangeBody), {
         example: { name: 'Support answers' },
-        read: readAsModel(readStoreChange),
+        read: readStoreChange,
       }),
       responses: { 200: storeResponse },
       errors: {
@@ -106,29 +101,19 @@ export function vectorStoreEndpoints({ collections, search }: VectorStoreDeps): 
         permission_denied: 'This needs the role manager on the collection; yours is editor.',
         invalid_request: [invalidMetadata, noExpiry],
       },
-      handle: ({ params: { id }, body, context }) =>
-        withModelErrors(async () =>
-          renderStore(await collections.update(context.principal, id, body, { isForced: false })),
-        ),
+      handle: async ({ params: { id }, body, context }) =>
+        renderStore(await collections.update(context.principal, id, body, { isForced: false })),
     }),
 
     endpoint({
+      ...common,
       method: 'DELETE',
       path: '/v1/vector_stores/:id',
-      permission: 'can_access_api',
-      tag: 'Vector stores',
       summary: 'Delete a vector store',
       description: 'The files are kept. Only the owner may delete it.',
       params: idParam,
       responses: {
-        200: {
-          description: 'The store was deleted.',
-          content: json(deleted('vector_store.deleted'), {
-            id: idExample,
-            object: 'vector_store.deleted',
-            deleted: true,
-          }),
-        },
+        200: deletedResponse('The store was deleted.', 'vector_store.deleted'),
       },
       errors: {
         not_found: storeNotFound,
@@ -146,10 +131,9 @@ export function vectorStoreEndpoints({ collections, search }: VectorStoreDeps): 
     }),
 
     endpoint({
+      ...common,
       method: 'POST',
       path: '/v1/vector_stores/:id/search',
-      permission: 'can_access_api',
-      tag: 'Vector stores',
       summary: 'Search a vector store',
       description: 'Like the search of a collection. The results of several texts are merged.',
       params: idParam,
@@ -159,7 +143,7 @@ export function vectorStoreEndpoints({ collections, search }: VectorStoreDeps): 
           filters: { type: 'eq', key: 'language', value: 'en' },
           max_num_results: 5,
         },
-        read: readAsModel(readStoreSearch),
+        read: readStoreSearch,
       }),
       responses: { 200: { description: 'Passages.', content: json(searchPage, searchExample) } },
       errors: {
@@ -177,16 +161,18 @@ export function vectorStoreEndpoints({ collections, search }: VectorStoreDeps): 
         ],
         service_unavailable: { code: 'index_unavailable', message: 'The search timed out.' },
       },
-      handle: ({ params: { id }, body, context }) =>
-        withModelErrors(async () => {
-          const response = await search(context, { ...body, collections: [id] })
-          return renderSearch(response, body.queries)
-        }),
+      async handle({ params: { id }, body, context }) {
+        const response = await search(context, { ...body, collections: [id] })
+        return renderSearch(response, body.queries)
+      },
     }),
 
     ...fileEndpoints(collections),
   ]
+  return endpoints.map(withModelErrors)
 }
+
+const common = { permission: 'can_access_api', tag: 'Vector stores' } as const
 
 const idParam = { id: 'The id of the store, or the name of its collection.' }
 

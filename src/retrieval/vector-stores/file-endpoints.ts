@@ -1,10 +1,11 @@
 import { withNulls } from '#api/described.ts'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
-import { deleted, idExample, listExample, listOf, listPage } from '#api/shapes.ts'
+import { idExample, listPage, pageResponse } from '#api/shapes.ts'
 import { AppError } from '#lib/errors.ts'
 import { isUuid } from '#lib/uuid.ts'
-import type { Collection, Collections, Member, Page } from '#retrieval/collections/collections.ts'
-import { readAsModel, withModelErrors } from './model-errors.ts'
+import type { Collections } from '#retrieval/collections/collections.ts'
+import { fileIdExample, removalEndpoint } from '#retrieval/collections/member-endpoints.ts'
+import { pageRequestOf } from '#retrieval/collections/schema.ts'
 import {
   type FileBatch,
   fileBatch,
@@ -20,6 +21,7 @@ import {
   readFileAttributes,
   readStoreMember,
   requireChunking,
+  statesOf,
   storeFilesQuery,
   storeMemberBody,
 } from './schema.ts'
@@ -27,18 +29,46 @@ import {
 /** The files of vector stores, alone and in batches. */
 export function fileEndpoints(collections: Collections): Endpoint[] {
   const { members } = collections
+
+  const listEndpoint = (declared: {
+    path: string
+    summary: string
+    description?: string
+    params: typeof idParam | typeof batchParams
+    notFound: readonly string[]
+  }) =>
+    endpoint({
+      ...common,
+      ...declared,
+      method: 'GET',
+      query: storeFilesQuery,
+      responses: { 200: pageResponse('A page of files.', storeFile, fileExample) },
+      errors: { not_found: declared.notFound, invalid_request: invalidFilesQuery },
+      async handle({ params, query: { filter, ...query }, context: { principal } }) {
+        const store = await collections.find(principal, params.id)
+        const batchId = 'batchId' in params ? requireBatchId(params.batchId) : null
+        const { items, hasMore } = await members.list(principal, store.id, {
+          page: pageRequestOf(query),
+          filter: { states: statesOf(filter), batchId },
+        })
+        return listPage(
+          items.map((member) => renderStoreFile(member, store)),
+          hasMore,
+        )
+      },
+    })
+
   return [
     endpoint({
+      ...common,
       method: 'POST',
       path: '/v1/vector_stores/:id/files',
-      permission: 'can_access_api',
-      tag: 'Vector stores',
       summary: 'Add a file to a vector store',
       description: 'The file is processed after the response. Needs the role editor.',
       params: idParam,
       body: jsonBody(withNulls(storeMemberBody), {
         example: { file_id: fileIdExample, attributes: { language: 'en' } },
-        read: readAsModel(readStoreMember),
+        read: readStoreMember,
       }),
       responses: { 200: fileResponse },
       errors: {
@@ -46,38 +76,26 @@ export function fileEndpoints(collections: Collections): Endpoint[] {
         permission_denied: notEditor,
         invalid_request: ['"file_id" is required.', otherChunking, storeFull],
       },
-      handle: ({ params: { id }, body, context: { principal } }) =>
-        withModelErrors(async () => {
-          const store = await collections.find(principal, id)
-          requireChunking([body], store.chunking)
-          const [member] = await members.add(principal, store.id, [body], null)
-          return member && renderStoreFile(member, store)
-        }),
-    }),
-
-    endpoint({
-      method: 'GET',
-      path: '/v1/vector_stores/:id/files',
-      permission: 'can_access_api',
-      tag: 'Vector stores',
-      summary: 'List the files of a vector store',
-      description: 'Only files that the caller may read.',
-      params: idParam,
-      query: storeFilesQuery,
-      responses: { 200: filePageResponse },
-      errors: { not_found: storeNotFound, invalid_request: invalidFilesQuery },
-      async handle({ params: { id }, query: { page, states }, context: { principal } }) {
+      async handle({ params: { id }, body, context: { principal } }) {
         const store = await collections.find(principal, id)
-        const filter = { states, batchId: null }
-        return filePage(await members.list(principal, store.id, { page, filter }), store)
+        requireChunking([body], store.chunking)
+        const [member] = await members.add(principal, store.id, [body], null)
+        return member && renderStoreFile(member, store)
       },
     }),
 
+    listEndpoint({
+      path: '/v1/vector_stores/:id/files',
+      summary: 'List the files of a vector store',
+      description: 'Only files that the caller may read.',
+      params: idParam,
+      notFound: [storeNotFound],
+    }),
+
     endpoint({
+      ...common,
       method: 'GET',
       path: '/v1/vector_stores/:id/files/:fileId',
-      permission: 'can_access_api',
-      tag: 'Vector stores',
       summary: 'Retrieve a file of a vector store',
       params: fileParams,
       responses: { 200: fileResponse },
@@ -89,16 +107,15 @@ export function fileEndpoints(collections: Collections): Endpoint[] {
     }),
 
     endpoint({
+      ...common,
       method: 'POST',
       path: '/v1/vector_stores/:id/files/:fileId',
-      permission: 'can_access_api',
-      tag: 'Vector stores',
       summary: 'Set the attributes of a file in a vector store',
       description: 'Replaces its attributes in this store. Needs the role editor.',
       params: fileParams,
       body: jsonBody(withNulls(fileAttributesBody), {
         example: { attributes: { language: 'de' } },
-        read: readAsModel(readFileAttributes),
+        read: readFileAttributes,
       }),
       responses: { 200: fileResponse },
       errors: {
@@ -113,51 +130,26 @@ export function fileEndpoints(collections: Collections): Endpoint[] {
       },
     }),
 
-    endpoint({
-      method: 'DELETE',
+    removalEndpoint(members, {
+      ...common,
       path: '/v1/vector_stores/:id/files/:fileId',
-      permission: 'can_access_api',
-      tag: 'Vector stores',
-      summary: 'Remove a file from a vector store',
-      description: 'The file itself is kept. Needs the role editor.',
       params: fileParams,
-      responses: {
-        200: {
-          description: 'The file was removed from the store.',
-          content: json(deleted('vector_store.file.deleted'), {
-            id: fileIdExample,
-            object: 'vector_store.file.deleted',
-            deleted: true,
-          }),
-        },
-      },
-      errors: {
-        not_found: [storeNotFound, fileNotFound],
-        permission_denied: notEditor,
-        conflict: {
-          code: 'file_followed',
-          message:
-            "This file is a member because of the collection's folder; move the file, or change the folder.",
-        },
-      },
-      async handle({ params: { id, fileId }, context }) {
-        await members.remove(context.principal, id, fileId)
-        return { id: fileId, object: 'vector_store.file.deleted', deleted: true }
-      },
+      noun: 'vector store',
+      object: 'vector_store.file.deleted',
+      collectionNotFound: storeNotFound,
     }),
 
     endpoint({
+      ...common,
       method: 'POST',
       path: '/v1/vector_stores/:id/file_batches',
-      permission: 'can_access_api',
-      tag: 'Vector stores',
       summary: 'Add files to a vector store',
       description:
         'Adds up to 500 files, all or none: `file_ids` with common fields, `files` with their own. Needs the role editor.',
       params: idParam,
       body: jsonBody(withNulls(batchBody), {
         example: { file_ids: [fileIdExample] },
-        read: readAsModel(readBatch),
+        read: readBatch,
       }),
       responses: { 200: batchResponse },
       errors: {
@@ -165,22 +157,20 @@ export function fileEndpoints(collections: Collections): Endpoint[] {
         permission_denied: notEditor,
         invalid_request: ['"file_ids" must name files.', otherChunking, storeFull],
       },
-      handle: ({ params: { id }, body: files, context: { principal } }) =>
-        withModelErrors(async () => {
-          const store = await collections.find(principal, id)
-          requireChunking(files, store.chunking)
-          const batchId = Bun.randomUUIDv7()
-          await members.add(principal, store.id, files, batchId)
-          const counts = await members.count(principal, store.id, { states: null, batchId })
-          return renderBatch(batchId, store, counts)
-        }),
+      async handle({ params: { id }, body: files, context: { principal } }) {
+        const store = await collections.find(principal, id)
+        requireChunking(files, store.chunking)
+        const batchId = Bun.randomUUIDv7()
+        await members.add(principal, store.id, files, batchId)
+        const counts = await members.count(principal, store.id, { states: null, batchId })
+        return renderBatch(batchId, store, counts)
+      },
     }),
 
     endpoint({
+      ...common,
       method: 'GET',
       path: '/v1/vector_stores/:id/file_batches/:batchId',
-      permission: 'can_access_api',
-      tag: 'Vector stores',
       summary: 'Retrieve the progress of a batch',
       params: batchParams,
       responses: { 200: batchResponse },
@@ -194,30 +184,13 @@ export function fileEndpoints(collections: Collections): Endpoint[] {
       },
     }),
 
-    endpoint({
-      method: 'GET',
+    listEndpoint({
       path: '/v1/vector_stores/:id/file_batches/:batchId/files',
-      permission: 'can_access_api',
-      tag: 'Vector stores',
       summary: 'List the files of a batch',
       params: batchParams,
-      query: storeFilesQuery,
-      responses: { 200: filePageResponse },
-      errors: { not_found: [storeNotFound, batchNotFound], invalid_request: invalidFilesQuery },
-      async handle({ params: { id, batchId }, query: { page, states }, context: { principal } }) {
-        const store = await collections.find(principal, id)
-        const filter = { states, batchId: requireBatchId(batchId) }
-        return filePage(await members.list(principal, store.id, { page, filter }), store)
-      },
+      notFound: [storeNotFound, batchNotFound],
     }),
   ]
-}
-
-function filePage({ items, hasMore }: Page<Member>, store: Collection) {
-  return listPage(
-    items.map((member) => renderStoreFile(member, store)),
-    hasMore,
-  )
 }
 
 function requireBatchId(batchId: string): string {
@@ -229,7 +202,7 @@ function noSuchBatch(batchId: string): AppError {
   return new AppError('not_found', `There is no batch of files with the id "${batchId}".`)
 }
 
-const fileIdExample = '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a61'
+const common = { permission: 'can_access_api', tag: 'Vector stores' } as const
 const batchIdExample = '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a64'
 const idParam = { id: 'The id of the store, or the name of its collection.' }
 const fileParams = { ...idParam, fileId: 'The id of the file.' }
@@ -259,10 +232,6 @@ const batchExample: FileBatch = {
 }
 const fileResponse = { description: 'The file.', content: json(storeFile, fileExample) }
 const batchResponse = { description: 'The batch.', content: json(fileBatch, batchExample) }
-const filePageResponse = {
-  description: 'A page of files.',
-  content: json(listOf(storeFile), listExample(fileExample)),
-}
 
 const storeNotFound = 'There is no collection "support-faq".'
 const fileNotFound = `There is no file with the id "${fileIdExample}".`

@@ -1,5 +1,5 @@
-import type { Static, TObject } from '@sinclair/typebox'
-import type { QueryReader } from '#api/endpoint.ts'
+import type { TObject } from '@sinclair/typebox'
+import type { Endpoint, QueryReader } from '#api/endpoint.ts'
 import { readQuery } from '#api/query.ts'
 import { AppError } from '#lib/errors.ts'
 
@@ -13,17 +13,29 @@ export function toModelError(error: unknown): unknown {
   })
 }
 
-/** Throws `toModelError` of what `work` throws. */
-export async function withModelErrors<T>(work: () => T | Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    throw toModelError(error)
+/** The same endpoint with status 400 for invalid queries, bodies and requests. */
+export function withModelErrors(endpoint: Endpoint): Endpoint {
+  const { query, body, handle } = endpoint
+  return {
+    ...endpoint,
+    ...(query === undefined ? {} : { query: queryReader(query) }),
+    ...(body?.kind === 'json' ? { body: { ...body, read: convertErrors(body.read) } } : {}),
+    handle: async (input: never) => {
+      try {
+        return await handle(input)
+      } catch (error) {
+        throw toModelError(error)
+      }
+    },
   }
 }
 
-/** The same reader of bodies or queries, with errors of status 400. */
-export function readAsModel<Input, T>(read: (input: Input) => T): (input: Input) => T {
+function queryReader(query: TObject | QueryReader<unknown>): QueryReader<unknown> {
+  const read = (params: URLSearchParams) => readQuery(query, String(params))
+  return { schema: 'read' in query ? query['schema'] : query, read: convertErrors(read) }
+}
+
+function convertErrors<Input, T>(read: (input: Input) => T): (input: Input) => T {
   return (input) => {
     try {
       return read(input)
@@ -31,14 +43,4 @@ export function readAsModel<Input, T>(read: (input: Input) => T): (input: Input)
       throw toModelError(error)
     }
   }
-}
-
-/** Query parameters whose errors are status 400. */
-export function modelQuery<Query extends TObject, T>(
-  schema: Query,
-  convert: (query: Static<Query>) => T,
-): QueryReader<T> {
-  const read = (params: URLSearchParams) =>
-    convert(readQuery(schema, String(params)) as Static<Query>)
-  return { schema, read: readAsModel(read) }
 }

@@ -9,18 +9,16 @@ import {
   chunkOverlapTokens,
   chunkTokensMax,
   orderedPageQuery,
-  pageRequestOf,
   requireSmallOverlap,
 } from '#retrieval/collections/schema.ts'
 import { bodyReader } from '#retrieval/read-body.ts'
 import { queryText, readQueryText, resultsMax } from '#retrieval/search/schema.ts'
 import type { SearchRequest } from '#retrieval/search/search.ts'
 import { readStoreFilters } from './filters.ts'
-import { modelQuery } from './model-errors.ts'
 
 /**
  * What `/v1/vector_stores` accepts; unknown fields are ignored. The readers throw an `AppError` of
- * status 422, which `readAsModel` turns into 400.
+ * status 422, which `withModelErrors` turns into 400.
  */
 
 const metadataMax = { pairs: 16, keyChars: 64, valueChars: 512 }
@@ -102,23 +100,20 @@ const memberStates: Readonly<Record<string, readonly MemberState[]>> = {
   cancelled: [],
 }
 
-export const storePageQuery = modelQuery(orderedPageQuery, pageRequestOf)
-
-export const storeFilesQuery = modelQuery(
-  Type.Object({
-    ...orderedPageQuery.properties,
-    filter: Type.Optional(
-      Type.Union(
-        Object.keys(memberStates).map((state) => Type.Literal(state)),
-        { description: 'Only files of this status.' },
-      ),
+export const storeFilesQuery = Type.Object({
+  ...orderedPageQuery.properties,
+  filter: Type.Optional(
+    Type.Union(
+      Object.keys(memberStates).map((state) => Type.Literal(state)),
+      { description: 'Only files of this status.' },
     ),
-  }),
-  ({ filter, ...page }) => ({
-    page: pageRequestOf(page),
-    states: filter === undefined ? null : (memberStates[filter] ?? []),
-  }),
-)
+  ),
+})
+
+/** The states of members with this status; null: all. */
+export function statesOf(status: string | undefined): readonly MemberState[] | null {
+  return status === undefined ? null : (memberStates[status] ?? [])
+}
 
 const readNewStoreFields = bodyReader(newStoreBody)
 const readChangeFields = bodyReader(storeChangeBody)

@@ -98,14 +98,13 @@ export async function startIngestHarness(
       }),
     }),
   )
-  const settings = { embeddingModel: 'local-hash', retrievalK: 3, rerankTopN: null }
   const collections = createCollections({
     database,
     jobs,
     now,
     embedders,
     chunkTables: tables,
-    settings: () => ({ ...settings, rerankModel: null }),
+    settings: fixedSettings(config),
     limits: { ...config.retrieval, chunkTokensMax: 100, chunkOverlapTokens: 20 },
     usedByAgents: async () => false,
   })

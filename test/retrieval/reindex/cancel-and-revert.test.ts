@@ -59,11 +59,11 @@ test('a file added during a reindex survives the cancellation, and the target is
   await expectFound(early, late)
   expect((await harness.reindexes.act(id, 'cancel')).status).toBe('cancelling')
   back.open()
-  const { counters, target } = await harness.until(id, 'cancelled')
+  const { counters, targetIndexId } = await harness.until(id, 'cancelled')
   gate.open()
   expect(counters).toMatchObject({ total: 4, completed: 0, failed: 0, skipped: 4 })
   await expectFound(early, late)
-  expect(await isGone(target.indexId)).toBe(true)
+  expect(await isGone(targetIndexId)).toBe(true)
   expect((await harness.reindexes.act(id, 'cancel')).status).toBe('cancelled')
   expect((await harness.collections.find(ann, name)).index.model).toBe('local-hash')
 })
@@ -112,7 +112,7 @@ test('files that fail in the source stop a cancellation until accepted', async (
 
 test('a revert moves back files added and changed since the completion', async () => {
   const id = await harness.startReindex('small', [name])
-  const { source, target } = await harness.until(id, 'completed')
+  const { sourceIndexId, targetIndexId } = await harness.until(id, 'completed')
   const since = `${await upload('common since')}: common since`
   const [first = ''] = ids
   await harness.replace(first, 'common words anew')
@@ -127,14 +127,14 @@ test('a revert moves back files added and changed since the completion', async (
   expect(await harness.found(name, 'common')).toHaveLength(5)
   expect(await harness.found(name, 'anew', 'keyword')).toEqual([`${first}: common words anew`])
   expect(await harness.found(name, 'since', 'keyword')).toEqual([since])
-  expect(await isGone(target.indexId)).toBe(true)
-  expect((await harness.collections.find(ann, name)).index.id).toBe(source.indexId)
+  expect(await isGone(targetIndexId)).toBe(true)
+  expect((await harness.collections.find(ann, name)).index.id).toBe(sourceIndexId)
   expect((await harness.reindexes.act(id, 'revert')).status).toBe('reverted')
 })
 
 test('a revert keeps files of other collections in the target', async () => {
   const id = await harness.startReindex('small', [name])
-  const { target } = await harness.until(id, 'completed')
+  const { targetIndexId } = await harness.until(id, 'completed')
   const other = await harness.createFilled(`other${collections}`, 1)
   await harness.until(await harness.startReindex('small', [`other${collections}`]), 'completed')
   const params = { ...plain, name: `third${collections}`, embeddingModel: 'small' }
@@ -147,7 +147,7 @@ test('a revert keeps files of other collections in the target', async () => {
   expect(await harness.found(params.name, 'common')).toEqual([`${third}: common third`])
   expect(await harness.found(`other${collections}`, 'common')).toHaveLength(other.length)
   const rows = await harness.database.drizzle.execute(sql`
-    select 1 from file_index where index_id = ${target.indexId}
+    select 1 from file_index where index_id = ${targetIndexId}
       and file_id = ${ids[0] ?? ''}::uuid`)
   expect(rows).toHaveLength(0)
 })
@@ -183,12 +183,12 @@ test('a reindex cancelled before its start leaves nothing behind', async () => {
   const idle = await startReindexHarness()
   await idle.collection('docs')
   const id = await idle.startReindex('small')
-  const { target } = await idle.reindexes.act(id, 'cancel')
+  const { targetIndexId } = await idle.reindexes.act(id, 'cancel')
   await idle.start()
   const cancelled = await idle.until(id, 'cancelled')
   expect(cancelled.counters).toMatchObject({ total: 0, completed: 0, skipped: 0 })
   const rows = await idle.database.drizzle.execute(sql`
-    select 1 from embedding_index where id = ${target.indexId}`)
+    select 1 from embedding_index where id = ${targetIndexId}`)
   expect(rows).toHaveLength(0)
   await idle.close()
 })
@@ -198,11 +198,11 @@ test('the source is dropped after the retention, and a revert is refused', async
   await brief.start()
   const [fileId] = await brief.createFilled('docs', 1)
   const id = await brief.startReindex('small')
-  const { source } = await brief.until(id, 'completed')
+  const { sourceIndexId } = await brief.until(id, 'completed')
   await eventually('the source is gone', async () => {
     const rows = await brief.database.drizzle.execute(sql`
-      select 1 from embedding_index where id = ${source.indexId}
-      union all select 1 from pg_class where relname = ${`chunk_${source.indexId}`}`)
+      select 1 from embedding_index where id = ${sourceIndexId}
+      union all select 1 from pg_class where relname = ${`chunk_${sourceIndexId}`}`)
     return rows.length === 0
   })
   await expect(brief.reindexes.act(id, 'revert')).rejects.toMatchObject({

@@ -42,7 +42,7 @@ test('failed files stop the completion, stay searchable and can be retried', asy
   expect(held.lastError).toContain('1')
   expect((await harness.reindexes.failures(id, page)).items).toEqual([
     {
-      fileId: ids[2] ?? '',
+      file_id: ids[2] ?? '',
       filename: `${name}-2.txt`,
       attempts: 1,
       code: 'invalid_request',
@@ -68,7 +68,7 @@ test('accepted failures complete the reindex and can still be retried', async ()
   expect(await harness.found(name, 'common')).toHaveLength(3)
   const failed = await harness.collections.members.find(ann, name, ids[1] ?? '')
   expect(failed).toMatchObject({ state: 'failed', error: { code: 'invalid_request' } })
-  expect((await harness.reindexes.failures(id, page)).items).toMatchObject([{ fileId: ids[1] }])
+  expect((await harness.reindexes.failures(id, page)).items).toMatchObject([{ file_id: ids[1] }])
   restoreModel(harness, 'small')
   await harness.reindexes.act(id, 'retry')
   await eventually('it is found again', async () => {
@@ -97,7 +97,7 @@ test('a file without text is skipped, an unreadable one fails', async () => {
   const { counters } = await harness.until(id, 'needs_attention')
   expect(counters).toMatchObject({ completed: 4, failed: 1, skipped: 1, total: 6 })
   const [failure] = (await harness.reindexes.failures(id, page)).items
-  expect(failure?.fileId).toBe(broken)
+  expect(failure?.file_id).toBe(broken)
   await harness.reindexes.act(id, 'cancel')
   await harness.until(id, 'cancelled')
   expect(await harness.found(name, 'common')).toHaveLength(4)

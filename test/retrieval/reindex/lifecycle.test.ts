@@ -43,11 +43,11 @@ test('a completed reindex uses the target and retains the source', async () => {
   const id = await harness.startReindex('small', [name])
   const done = await harness.until(id, 'completed')
   expect(done.counters).toEqual({ completed: 5, failed: 0, skipped: 0, total: 5, added: 0 })
-  expect(done.source).toMatchObject({ model: 'local-hash', dims: 384 })
-  expect(done.target).toMatchObject({ model: 'small', dims: 64 })
+  expect(done.sourceSpec).toMatchObject({ model: 'local-hash', dims: 384 })
+  expect(done.targetSpec).toMatchObject({ model: 'small', dims: 64 })
   expect((await harness.found(name, 'common')).toSorted()).toEqual(everyFile())
-  expect(await stateOf(done.source.indexId)).toBe('warm')
-  expect(await stateOf(done.target.indexId)).toBe('active')
+  expect(await stateOf(done.sourceIndexId)).toBe('warm')
+  expect(await stateOf(done.targetIndexId)).toBe('active')
   const { index, target } = await harness.collections.find(ann, name)
   expect({ index, target }).toMatchObject({ index: { model: 'small' }, target: null })
 })
@@ -180,12 +180,12 @@ test('verification detects missing passages', async () => {
     return (await harness.reindexes.find(id)).counters.completed === 4
   })
   await harness.database.drizzle.execute(sql`
-    delete from ${sql.raw(`chunk_${(await harness.reindexes.find(id)).target.indexId}`)} where file_id = ${ids[0] ?? ''}::uuid`)
+    delete from ${sql.raw(`chunk_${(await harness.reindexes.find(id)).targetIndexId}`)} where file_id = ${ids[0] ?? ''}::uuid`)
   gate.open()
   await harness.until(id, 'needs_attention')
   const page = { limit: 10, order: 'asc', after: null, before: null } as const
   expect((await harness.reindexes.failures(id, page)).items).toMatchObject([
-    { fileId: ids[0], filename: `${name}-0.txt`, code: 'not_in_target' },
+    { file_id: ids[0], filename: `${name}-0.txt`, code: 'not_in_target' },
   ])
   expect((await harness.found(name, 'common')).toSorted()).toEqual(everyFile())
   await harness.reindexes.act(id, 'retry')

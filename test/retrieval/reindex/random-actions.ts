@@ -1,6 +1,6 @@
 import type { Embedder } from '#embedding/embedder.ts'
 import { AppError } from '#lib/errors.ts'
-import type { Reindex } from '#retrieval/reindex/reindex.ts'
+import type { Reindex } from '#retrieval/reindex/progress.ts'
 import { createDice } from '#test/support/dice.ts'
 import { createOracle, type Oracle, textOf } from './oracle.ts'
 import { ann, type ReindexHarness, type WorkerProcess } from './reindex-harness.ts'

@@ -14,8 +14,9 @@ import { createCollections } from '#retrieval/collections/create-collections.ts'
 import { UnreadableFile } from '#retrieval/extraction/unreadable.ts'
 import { createChunkTables } from '#retrieval/index/tables.ts'
 import { createIngest } from '#retrieval/ingest/ingest.ts'
-import { createReindexes } from '#retrieval/reindex/create-reindexes.ts'
-import { isEnded, type Reindex, type Reindexes } from '#retrieval/reindex/reindex.ts'
+import { createReindexes, type Reindexes } from '#retrieval/reindex/create-reindexes.ts'
+import type { Reindex } from '#retrieval/reindex/progress.ts'
+import { isEnded } from '#retrieval/reindex/reindex.ts'
 import { createSearch } from '#retrieval/search/create-search.ts'
 import type { Search } from '#retrieval/search/search.ts'
 import { createDiskStorage } from '#storage/disk.ts'
@@ -91,12 +92,7 @@ export async function startReindexHarness(
       throw new AppError('model_not_found', `There is no model "${model}".`)
     },
   }
-  const settings = () => ({
-    embeddingModel: 'local-hash',
-    retrievalK: 3,
-    rerankTopN: null,
-    rerankModel: null,
-  })
+  const settings = fixedSettings(config)
   const warm = { warmHours: options.warmHours ?? 24 }
   const running = new Set<WorkerProcess>()
 
@@ -134,7 +130,7 @@ export async function startReindexHarness(
   const files = createFiles({
     database,
     storage,
-    settings: fixedSettings(config),
+    settings,
     limits: config.files,
     hooks: collections.fileHooks,
     now,

@@ -69,11 +69,11 @@ let searches: Record<'rights' | 'passages', Search>
 beforeAll(async () => {
   database = await openTestDatabase()
   const embedder = createLocalHashEmbedder()
-  const settings = { retrievalK: 3, rerankTopN: null, rerankModel: null, embeddingModel: 'x' }
+  const settings = { retrieval_k: 3, rerank_top_n: null, reranker_model: null }
   const deps = {
     database,
     log: quietLog,
-    settings: () => settings,
+    settings: { current: () => settings },
     embedders: { find: async () => embedder },
     rerankers: { find: () => Promise.reject(new Error('there is none')) },
   }

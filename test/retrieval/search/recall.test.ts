@@ -100,13 +100,13 @@ const byGraph: SearchTuning = { ...rightsFirst, exactChunksMax: 0, exactWhenShor
 async function ask(reader: (typeof readers)[number] | undefined, tuning: SearchTuning) {
   const userId = reader?.userId ?? ''
   const visible = chunks.filter(({ file }) => isReadBy(file, reader?.share ?? 0))
-  const settings = { retrievalK: wanted, rerankTopN: null, rerankModel: null, embeddingModel: 'm' }
+  const settings = { retrieval_k: wanted, rerank_top_n: null, reranker_model: null }
   const search = createSearch({
     database,
     log: quietLog,
     embedders,
     tuning,
-    settings: () => settings,
+    settings: { current: () => settings },
     rerankers: { find: () => Promise.reject(new Error('there is none')) },
   })
   const visibleIds = new Set(visible.map(({ id }) => id))

@@ -224,7 +224,7 @@ test('a reranker orders and limits the results', async () => {
       return { results: scored.toSorted((a, b) => b.score - a.score), totalTokens: null }
     },
   })
-  Object.assign(gateway.settings, { rerankModel: 'judge', rerankTopN: 2 })
+  Object.assign(gateway.settings, { reranker_model: 'judge', rerank_top_n: 2 })
   const answer = await search({ queries: ['apples'], topK: 3 })
   expect(answer.results.map(({ text, score }) => ({ text, score }))[0]).toEqual({
     text: 'pears of file 2',
@@ -246,7 +246,7 @@ test('a failing reranker leaves the order unchanged', async () => {
   const answer = await search({ topK: 3 })
   expect(answer).toMatchObject({ degraded: ['reranker'], scoreKind: 'rrf' })
   expect(answer.results).toEqual(plain.results)
-  Object.assign(gateway.settings, { rerankModel: null, rerankTopN: null })
+  Object.assign(gateway.settings, { reranker_model: null, rerank_top_n: null })
 })
 
 test('a search ends when its signal aborts', async () => {
