@@ -1,5 +1,5 @@
 import { type Foundation, module } from '#module.ts'
-import type { Collections } from '#retrieval/collections/collections.ts'
+import type { Collections } from '#retrieval/collections/create-collections.ts'
 import type { Storage } from '#storage/storage.ts'
 import { downloadEndpoints } from './content/download-endpoints.ts'
 import { uploadEndpoints } from './content/upload-endpoints.ts'

@@ -1,5 +1,4 @@
-import type { Attributes, FileHooks, Role } from '#files/files.ts'
-import type { RequestPrincipal } from '#lib/request-context.ts'
+import type { Attributes, Role } from '#files/files.ts'
 
 /** Files that are searched together, as one caller sees them. */
 export type Collection = {
@@ -103,39 +102,6 @@ export type MemberFilter = {
   readonly batchId: string | null
 }
 
-/**
- * The collections. Each is addressed by name or id; one that the caller may not see is `not_found`,
- * like one that does not exist. Viewers search, editors add and remove files, managers change the
- * collection, the owner deletes it. A lower role throws `permission_denied`.
- */
-export type Collections = {
-  /** Throws `name_conflict`, `unprocessable`, and the errors of the embedding model. */
-  create(caller: RequestPrincipal, params: NewCollection): Promise<Collection>
-  find(caller: RequestPrincipal, nameOrId: string): Promise<Collection>
-  list(caller: RequestPrincipal, page: PageRequest): Promise<Page<Collection>>
-  /** All that the caller sees, by name. */
-  listVisible(caller: RequestPrincipal): Promise<readonly { id: string; name: string }[]>
-  /**
-   * Throws `collection_in_use` where agents use the present name, unless forced, and
-   * `permission_denied` where it would open files that the caller may not share.
-   */
-  update(
-    caller: RequestPrincipal,
-    nameOrId: string,
-    change: CollectionChange,
-    options: { isForced: boolean },
-  ): Promise<Collection>
-  remove(
-    caller: RequestPrincipal,
-    nameOrId: string,
-    options: { isForced: boolean },
-  ): Promise<Collection>
-  readonly members: CollectionMembers
-  readonly fileMemberships: FileMemberships
-  /** Called by the file tree, in its transactions. */
-  readonly fileHooks: FileHooks
-}
-
 /** A collection that a file is in, as managers of the file see it. */
 export type FileMembership = {
   readonly collectionId: string
@@ -149,47 +115,6 @@ export type FileMembership = {
   readonly isOpen: boolean
   readonly isFromFolder: boolean
   readonly addedAt: Date
-}
-
-/**
- * The memberships of one file. Both need the role `manager` on the file, and no role on the
- * collection: `not_found` for a file that the caller may not read, else `permission_denied`.
- */
-export type FileMemberships = {
-  /** The first 1,000, by the id of the collection. */
-  list(caller: RequestPrincipal, fileId: string): Promise<Page<FileMembership>>
-  /** A file removed from a folder's collection stays out until it is added directly. */
-  remove(caller: RequestPrincipal, fileId: string, collectionId: string): Promise<void>
-}
-
-/** The members of a collection that the caller may see: see `AccessMode`. */
-export type CollectionMembers = {
-  /**
-   * Existing members stay. Throws `not_found` for a file that the caller may not read, and
-   * `permission_denied` for one that the collection would open and the caller may not share.
-   */
-  add(
-    caller: RequestPrincipal,
-    nameOrId: string,
-    files: readonly NewMember[],
-    batchId: string | null,
-  ): Promise<readonly Member[]>
-  list(
-    caller: RequestPrincipal,
-    nameOrId: string,
-    params: { page: PageRequest; filter: MemberFilter },
-  ): Promise<Page<Member>>
-  count(caller: RequestPrincipal, nameOrId: string, filter: MemberFilter): Promise<FileCounts>
-  find(caller: RequestPrincipal, nameOrId: string, fileId: string): Promise<Member>
-  /** `change` receives the attributes of the membership only. */
-  setAttributes(
-    caller: RequestPrincipal,
-    nameOrId: string,
-    fileId: string,
-    change: (own: Attributes) => Attributes,
-  ): Promise<Member>
-  /** Throws `file_followed` for a member because of the collection's folder. */
-  remove(caller: RequestPrincipal, nameOrId: string, fileId: string): Promise<void>
 }
 
 export type NewMember = { readonly fileId: string; readonly attributes: Attributes | null }

@@ -4,7 +4,7 @@ import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { deleted, idExample, instantExample, listPage, pageResponse } from '#api/shapes.ts'
 import { shareEndpoints } from '#files/shares/endpoints.ts'
 import type { Shares } from '#files/shares/shares.ts'
-import type { Collections } from './collections.ts'
+import type { Collections } from './create-collections.ts'
 import { memberEndpoints } from './member-endpoints.ts'
 import { collectionRecord, renderCollection } from './record.ts'
 import {
@@ -82,7 +82,7 @@ export function collectionEndpoints({ collections }: { collections: Collections 
         upstream_unreachable: 'The upstream could not be reached.',
       },
       handle: async ({ body, context }) =>
-        renderCollection(await collections.create(context.principal, body)),
+        renderCollection(await collections.create(context, body)),
     }),
 
     endpoint({

@@ -10,7 +10,7 @@ import {
 } from '#api/shapes.ts'
 import type { Tag } from '#api/tags.ts'
 import { mergeAttributes } from '#files/attributes.ts'
-import type { CollectionMembers, Collections } from './collections.ts'
+import type { Collections } from './create-collections.ts'
 import {
   filePage,
   type MemberRecord,
@@ -187,7 +187,7 @@ export function memberEndpoints({ members, fileMemberships }: Collections): Endp
 
 /** The removal of a file from a collection; collections and vector stores share it. */
 export function removalEndpoint(
-  members: Pick<CollectionMembers, 'remove'>,
+  members: Collections['members'],
   declared: {
     path: string
     permission: 'can_access_api'

@@ -8,10 +8,9 @@ import type {
   FileMembership,
   Member,
   MemberFilter,
-  MemberState,
   PageRequest,
 } from './collections.ts'
-import { type Handle, keysetPage } from './store.ts'
+import { countsByState, type Handle, keysetPage } from './store.ts'
 
 /** The members of a collection that a caller may see, and the memberships of a file. */
 
@@ -47,14 +46,10 @@ export async function countMembers(
   caller: RequestPrincipal,
   params: { collection: MembersOf; filter: MemberFilter },
 ): Promise<FileCounts> {
-  const rows = await handle.execute<{ state: MemberState; count: number }>(sql`
-    select state, count(*)::integer as count
-    from (${selectMembers(caller, params.collection)} and ${matches(params.filter)}) found
-    group by state`)
-  const countOf = (state: MemberState) => rows.find((row) => row.state === state)?.count ?? 0
-  const total = rows.reduce((sum, { count }) => sum + count, 0)
-  const [completed, inProgress] = [countOf('done'), countOf('pending')]
-  return { total, completed, inProgress, failed: total - completed - inProgress }
+  const [counts] = await handle.execute<FileCounts>(sql`
+    select ${countsByState}
+    from (${selectMembers(caller, params.collection)} and ${matches(params.filter)}) found`)
+  return counts ?? { total: 0, completed: 0, inProgress: 0, failed: 0 }
 }
 
 type MembershipRow = Omit<FileMembership, 'sharedBy' | 'addedAt'> & {

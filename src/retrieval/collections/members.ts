@@ -1,9 +1,9 @@
-import type { FileChange, FileHooks, Role } from '#files/files.ts'
+import type { Attributes, FileChange, FileHooks, Role } from '#files/files.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
-import type { CollectionMembers, FileMemberships, Member, NewMember, Page } from './collections.ts'
+import type { Member, MemberFilter, NewMember, Page, PageRequest } from './collections.ts'
 import { syncMovedFiles } from './folder-store.ts'
 import {
   countMembers,
@@ -39,29 +39,54 @@ export type MembersDeps = IngestQueue & {
 
 const membershipsMax = 1_000
 
-export function createMembers(deps: MembersDeps): CollectionMembers {
-  const { transact } = deps
+/** The members of a collection that the caller may see: see `AccessMode`. */
+export function createMembers(deps: MembersDeps) {
+  /** Runs `work` with a collection on which the caller has the role. */
+  const within = <T>(
+    caller: RequestPrincipal,
+    nameOrId: string,
+    role: Role,
+    work: (transaction: Transaction, collection: CollectionAccess) => Promise<T>,
+  ): Promise<T> =>
+    deps.transact(async (transaction) =>
+      work(transaction, await requireAccess(transaction, caller, nameOrId, role)),
+    )
   return {
-    add: (caller, nameOrId, files, batchId) =>
-      transact((transaction) => add(transaction, deps, { caller, nameOrId, files, batchId })),
-    list: (caller, nameOrId, { page, filter }) =>
-      transact(async (transaction) => {
-        const collection = await requireAccess(transaction, caller, nameOrId)
-        return pageOf(await listMembers(transaction, caller, { collection, page, filter }), page)
-      }),
-    count: (caller, nameOrId, filter) =>
-      transact(async (transaction) => {
-        const collection = await requireAccess(transaction, caller, nameOrId)
-        return countMembers(transaction, caller, { collection, filter })
-      }),
-    find: (caller, nameOrId, fileId) =>
-      transact(async (transaction) => {
-        const collection = await requireAccess(transaction, caller, nameOrId)
-        return requireMember(transaction, caller, { collection, fileId })
-      }),
-    setAttributes: (caller, nameOrId, fileId, change) =>
-      transact(async (transaction) => {
-        const collection = await requireAccess(transaction, caller, nameOrId, 'editor')
+    /**
+     * Existing members stay. Throws `not_found` for a file that the caller may not read, and
+     * `permission_denied` for one that the collection would open and the caller may not share.
+     */
+    add: (
+      caller: RequestPrincipal,
+      nameOrId: string,
+      files: readonly NewMember[],
+      batchId: string | null,
+    ): Promise<readonly Member[]> =>
+      deps.transact((transaction) => add(transaction, deps, { caller, nameOrId, files, batchId })),
+    list: (
+      caller: RequestPrincipal,
+      nameOrId: string,
+      { page, filter }: { page: PageRequest; filter: MemberFilter },
+    ): Promise<Page<Member>> =>
+      within(caller, nameOrId, 'viewer', async (transaction, collection) =>
+        pageOf(await listMembers(transaction, caller, { collection, page, filter }), page),
+      ),
+    count: (caller: RequestPrincipal, nameOrId: string, filter: MemberFilter) =>
+      within(caller, nameOrId, 'viewer', (transaction, collection) =>
+        countMembers(transaction, caller, { collection, filter }),
+      ),
+    find: (caller: RequestPrincipal, nameOrId: string, fileId: string) =>
+      within(caller, nameOrId, 'viewer', (transaction, collection) =>
+        requireMember(transaction, caller, { collection, fileId }),
+      ),
+    /** `change` receives the attributes of the membership only. */
+    setAttributes: (
+      caller: RequestPrincipal,
+      nameOrId: string,
+      fileId: string,
+      change: (own: Attributes) => Attributes,
+    ) =>
+      within(caller, nameOrId, 'editor', async (transaction, collection) => {
         await requireMember(transaction, caller, { collection, fileId })
         const collectionId = collection.id
         const own = await lockMembership(transaction, collectionId, fileId)
@@ -69,9 +94,9 @@ export function createMembers(deps: MembersDeps): CollectionMembers {
         await setMemberAttributes(transaction, { collectionId, fileId }, change(own.attributes))
         return requireMember(transaction, caller, { collection, fileId })
       }),
-    remove: (caller, nameOrId, fileId) =>
-      transact(async (transaction) => {
-        const collection = await requireAccess(transaction, caller, nameOrId, 'editor')
+    /** Throws `file_followed` for a member because of the collection's folder. */
+    remove: (caller: RequestPrincipal, nameOrId: string, fileId: string) =>
+      within(caller, nameOrId, 'editor', async (transaction, collection) => {
         const member = await requireMember(transaction, caller, { collection, fileId })
         if (member.isFromFolder) {
           throw new AppError(
@@ -85,15 +110,21 @@ export function createMembers(deps: MembersDeps): CollectionMembers {
   }
 }
 
-export function createFileMemberships({ transact, now }: MembersDeps): FileMemberships {
+/**
+ * The memberships of one file. Both methods need the role `manager` on the file, and no role on the
+ * collection: `not_found` for a file that the caller may not read, else `permission_denied`.
+ */
+export function createFileMemberships({ transact, now }: MembersDeps) {
   return {
-    list: (caller, fileId) =>
+    /** The first 1,000, by the id of the collection. */
+    list: (caller: RequestPrincipal, fileId: string) =>
       transact(async (transaction) => {
         await requireFileManager(transaction, caller, fileId)
         const rows = await listMemberships(transaction, fileId, membershipsMax + 1)
         return pageOf(rows, { limit: membershipsMax, before: null })
       }),
-    remove: (caller, fileId, collectionId) =>
+    /** A file removed from a folder's collection stays out until it is added directly. */
+    remove: (caller: RequestPrincipal, fileId: string, collectionId: string) =>
       transact(async (transaction) => {
         await requireFileManager(transaction, caller, fileId)
         if (!isUuid(collectionId)) throw collectionNotFound(collectionId, 'collection_id')
@@ -196,7 +227,7 @@ async function requireAccess(
   handle: Handle,
   caller: RequestPrincipal,
   nameOrId: string,
-  role: Role = 'viewer',
+  role: Role,
 ): Promise<CollectionAccess> {
   const found = await findAccess(handle, caller, nameOrId)
   if (found === undefined) throw collectionNotFound(nameOrId)

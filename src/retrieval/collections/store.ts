@@ -1,61 +1,36 @@
-import { type SQL, sql } from 'drizzle-orm'
+import { eq, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
-import { createQueryRunner } from '#db/query-runner.ts'
 import { collection } from '#db/schema/retrieval.ts'
 import { roleOfRank } from '#files/files.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
-import { collectionRank, indexJson } from '#retrieval/sql-store.ts'
-import type { AccessMode, Collection, PageRequest } from './collections.ts'
+import { collectionRank, indexJson, instant } from '#retrieval/sql-store.ts'
+import type { Collection, CollectionChange, NewCollection, PageRequest } from './collections.ts'
 
 export type CollectionDatabase = Pick<Database, 'drizzle'>
 export type Handle = Pick<Transaction, 'execute'>
 
-/** Longer than the default: adding a folder or deleting a collection changes many rows. */
-const waitMaxMs = 30_000
-
-export type CollectionRow = {
-  readonly id: string
-  readonly name: string
-  readonly title: string | null
-  readonly description: string | null
-  readonly metadata: Readonly<Record<string, string>>
-  readonly ownerId: string
-  readonly accessMode: AccessMode
-  readonly folderId: string | null
-  readonly indexId: number
-  readonly at: Date
+export async function listCollections(
+  handle: Handle,
+  caller: RequestPrincipal,
+  page: PageRequest,
+): Promise<readonly Collection[]> {
+  const { where, order, isReversed } = keysetPage(sql`collection.id`, page)
+  const rows = await handle.execute<CollectionViewRow>(sql`
+    ${selectCollections(caller)} and ${where} order by collection.id ${order} limit ${page.limit + 1}`)
+  const collections = rows.map(collectionOf)
+  return isReversed ? collections.toReversed() : collections
 }
 
-export function collectionStore({ drizzle }: CollectionDatabase) {
-  const runQuery = createQueryRunner(waitMaxMs)
-  return {
-    transact: <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> =>
-      runQuery(() => drizzle.transaction(work)),
-
-    find: (caller: RequestPrincipal, nameOrId: string): Promise<Collection | undefined> =>
-      runQuery(() => readCollection(drizzle, caller, nameOrId)),
-
-    list: (caller: RequestPrincipal, page: PageRequest): Promise<readonly Collection[]> =>
-      runQuery(async () => {
-        const { where, order, isReversed } = keysetPage(sql`collection.id`, page)
-        const rows = await drizzle.execute<CollectionViewRow>(sql`
-          ${selectCollections(caller)} and ${where} order by collection.id ${order} limit ${page.limit + 1}`)
-        const collections = rows.map(collectionOf)
-        return isReversed ? collections.toReversed() : collections
-      }),
-
-    listVisible: (
-      caller: RequestPrincipal,
-      max: number,
-    ): Promise<readonly { id: string; name: string }[]> =>
-      runQuery(() =>
-        drizzle.execute<{ id: string; name: string }>(sql`
-          select id, name from ${collection} where ${collectionRank(caller)} is not null
-          order by name limit ${max}`),
-      ),
-  }
+export async function listVisible(
+  handle: Handle,
+  caller: RequestPrincipal,
+  max: number,
+): Promise<readonly { id: string; name: string }[]> {
+  return handle.execute<{ id: string; name: string }>(sql`
+    select id, name from ${collection} where ${collectionRank(caller)} is not null
+    order by name limit ${max}`)
 }
 
 /** The SQL of a page. A page before an item is read in reverse order. */
@@ -78,7 +53,7 @@ export async function readCollection(
   const [row] = await handle.execute<CollectionViewRow>(
     sql`${selectCollections(caller)} and ${isNamed(nameOrId)}`,
   )
-  return row === undefined ? undefined : collectionOf(row)
+  return row && collectionOf(row)
 }
 
 /** What decides about the rights of a caller. */
@@ -114,7 +89,7 @@ export async function lockCollection(
 /** Throws a unique violation if the name is taken. */
 export async function insertCollection(
   transaction: Transaction,
-  row: CollectionRow,
+  row: NewCollection & Pick<Collection, 'id' | 'ownerId'> & { indexId: number; at: Date },
   ownedMax: number,
 ): Promise<'added' | 'too_many' | 'index_dropped'> {
   const lock = `collections of ${row.ownerId}`
@@ -130,27 +105,21 @@ export async function insertCollection(
       folder_id, index_id, created_at, updated_at)
     select ${row.id}::uuid, ${row.name}, ${row.title}, ${row.description},
       ${JSON.stringify(row.metadata)}, ${row.ownerId}::uuid, ${row.accessMode},
-      ${row.folderId}::uuid, held.id, ${row.at.toISOString()}::timestamptz,
-      ${row.at.toISOString()}::timestamptz
+      ${row.folderId}::uuid, held.id, ${instant(row.at)}, ${instant(row.at)}
     from held returning 1`)
   return added.length > 0 ? 'added' : 'index_dropped'
 }
 
+/** Absent fields stay unchanged. */
 export async function writeCollection(
   transaction: Transaction,
   id: string,
-  row: Omit<CollectionRow, 'id' | 'ownerId' | 'indexId'> & {
-    /** Null: unchanged. */
-    readonly folderSharedBy: string | null
-  },
+  { metadata, ...change }: CollectionChange & { folderSharedBy?: string; updatedAt: Date },
 ): Promise<void> {
-  await transaction.execute(sql`
-    update ${collection} set name = ${row.name}, title = ${row.title},
-      description = ${row.description}, metadata = ${JSON.stringify(row.metadata)},
-      access_mode = ${row.accessMode}, folder_id = ${row.folderId}::uuid,
-      folder_shared_by = coalesce(${row.folderSharedBy}::uuid, folder_shared_by),
-      updated_at = ${row.at.toISOString()}::timestamptz
-    where id = ${id}::uuid`)
+  await transaction
+    .update(collection)
+    .set({ ...change, ...(metadata && { metadata: JSON.stringify(metadata) }) })
+    .where(eq(collection.id, id))
 }
 
 export async function deleteCollection(transaction: Transaction, id: string): Promise<void> {
@@ -165,23 +134,13 @@ function isNamed(nameOrId: string): SQL {
 }
 
 /** Nested objects are JSON; times are numbers, since their text form varies between drivers. */
-type CollectionViewRow = Pick<
+type CollectionViewRow = Omit<
   Collection,
-  'id' | 'name' | 'title' | 'description' | 'ownerId' | 'ownerName' | 'accessMode' | 'folderId'
-> & {
-  readonly metadata: string
-  readonly index: string
-  readonly target: string
-  readonly tokensMax: number
-  readonly overlapTokens: number
-  readonly total: number
-  readonly completed: number
-  readonly inProgress: number
-  readonly bytes: string
-  readonly createdMs: number
-  readonly updatedMs: number
-  readonly rank: number
-}
+  NestedField | 'bytes' | 'createdAt' | 'updatedAt' | 'role'
+> &
+  Record<NestedField, string> & { createdMs: number; updatedMs: number; rank: number }
+
+type NestedField = 'metadata' | 'index' | 'target' | 'chunking' | 'counts'
 
 /** Callers append further conditions. */
 function selectCollections(caller: RequestPrincipal): SQL {
@@ -189,9 +148,10 @@ function selectCollections(caller: RequestPrincipal): SQL {
     select collection.id, collection.name, collection.title, collection.description,
       collection.metadata, collection.owner_id as "ownerId", app_user.subject as "ownerName",
       collection.access_mode as "accessMode", collection.folder_id as "folderId",
-      source.chunk_tokens_max as "tokensMax", source.chunk_overlap_tokens as "overlapTokens",
-      ${indexJson('source')} as index,
-      ${indexJson('target')} as target, counts.*,
+      json_build_object('tokensMax', source.chunk_tokens_max,
+        'overlapTokens', source.chunk_overlap_tokens)::text as chunking,
+      ${indexJson('source')} as index, ${indexJson('target')} as target,
+      row_to_json(counts)::text as counts,
       (extract(epoch from collection.created_at) * 1000)::float8 as "createdMs",
       (extract(epoch from collection.updated_at) * 1000)::float8 as "updatedMs",
       ${collectionRank(caller)} as rank
@@ -200,10 +160,7 @@ function selectCollections(caller: RequestPrincipal): SQL {
     left join embedding_index target on target.id = collection.target_index_id
     left join app_user on app_user.id = collection.owner_id
     cross join lateral (
-      select count(*)::integer as total,
-        (count(*) filter (where progress.state = 'done'))::integer as completed,
-        (count(*) filter (where progress.state = 'pending'))::integer as "inProgress",
-        coalesce(sum(file.bytes), 0)::text as bytes
+      select ${countsByState}, coalesce(sum(file.bytes), 0) as bytes
       from collection_file_state progress
       join node on node.id = progress.file_id and node.trashed_at is null
       join file on file.node_id = node.id
@@ -211,26 +168,24 @@ function selectCollections(caller: RequestPrincipal): SQL {
     where ${collectionRank(caller)} is not null`
 }
 
-function collectionOf(row: CollectionViewRow): Collection {
-  const { id, name, title, description, ownerId, ownerName, accessMode, folderId } = row
-  const { tokensMax, overlapTokens, total, completed, inProgress } = row
+/** The columns of `FileCounts`. */
+export const countsByState = sql`count(*)::integer as total,
+  (count(*) filter (where state = 'done'))::integer as completed,
+  (count(*) filter (where state = 'pending'))::integer as "inProgress",
+  (count(*) filter (where state in ('failed', 'skipped')))::integer as failed`
+
+function collectionOf({ createdMs, updatedMs, rank, ...row }: CollectionViewRow): Collection {
+  const { bytes, ...counts } = JSON.parse(row.counts)
   return {
-    id,
-    name,
-    title,
-    description,
-    ownerId,
-    ownerName,
-    accessMode,
-    folderId,
+    ...row,
     metadata: JSON.parse(row.metadata),
     index: JSON.parse(row.index),
     target: JSON.parse(row.target),
-    chunking: { tokensMax, overlapTokens },
-    counts: { total, completed, inProgress, failed: total - completed - inProgress },
-    bytes: Number(row.bytes),
-    createdAt: new Date(row.createdMs),
-    updatedAt: new Date(row.updatedMs),
-    role: roleOfRank(row.rank),
+    chunking: JSON.parse(row.chunking),
+    counts,
+    bytes,
+    createdAt: new Date(createdMs),
+    updatedAt: new Date(updatedMs),
+    role: roleOfRank(rank),
   }
 }

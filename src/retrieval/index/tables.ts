@@ -88,6 +88,21 @@ export function requireDims({ model, dims }: IndexSpec): void {
   )
 }
 
+/** An unknown model, or one of another mode, is a fault of the request. */
+export async function withModelErrors<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    const isWrongModel =
+      error instanceof AppError && /^model_(not_found|mode_mismatch)$/.test(error.kind)
+    if (!isWrongModel) throw error
+    throw new AppError('unprocessable', error.message, {
+      param: 'embedding_model',
+      code: error.kind,
+    })
+  }
+}
+
 /** A model replaced under the same name may return other vectors than the index holds. */
 export function requireVectorDims(
   { model, dims }: ChunkIndex,

@@ -1,6 +1,7 @@
 import { createChangeNotifier } from '#db/change-notifier.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestContext } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { Page, PageRequest } from '#retrieval/collections/collections.ts'
 import { pageOf } from '#retrieval/collections/members.ts'
@@ -57,9 +58,9 @@ export async function createReindexes(deps: ReindexDeps & { intervals?: ReindexI
     store.query(async (handle) => readProgress(handle, await requireReindex(handle, id), now()))
 
   /** Calls the model to check that it works. */
-  async function plan(params: ReindexParams, signal: AbortSignal) {
+  async function plan(context: RequestContext, params: ReindexParams) {
     const collections = await store.query((handle) => findCollections(handle, params.collections))
-    const probe = await probeModel(embedders, params.embeddingModel, signal)
+    const probe = await probeModel(embedders, params.embeddingModel, context)
     const planned = planReindex(collections, params, probe)
     requireDims(planned.target)
     const isBusy = await store.query((handle) => isIndexBusy(handle, planned.sourceIndexId, null))
@@ -94,8 +95,8 @@ export async function createReindexes(deps: ReindexDeps & { intervals?: ReindexI
      * `collection_not_found`, `several_source_indexes`, `already_current`), `conflict`
      * (`reindex_running`) and `upstream_error` (`embedding_probe_failed`).
      */
-    async start(userId: string, params: ReindexParams, signal: AbortSignal): Promise<Reindex> {
-      const { source, target, ...planned } = (await plan(params, signal)).plan
+    async start(context: RequestContext, params: ReindexParams): Promise<Reindex> {
+      const { source, target, ...planned } = (await plan(context, params)).plan
       const id = Bun.randomUUIDv7()
       await store.transact(async (transaction) => {
         await lockStarts(transaction)
@@ -105,7 +106,7 @@ export async function createReindexes(deps: ReindexDeps & { intervals?: ReindexI
           id,
           ...planned,
           targetIndexId,
-          startedBy: userId,
+          startedBy: context.principal.userId,
           sourceSpec: source,
           targetSpec: target,
           status: 'queued',
@@ -118,8 +119,8 @@ export async function createReindexes(deps: ReindexDeps & { intervals?: ReindexI
       return find(id)
     },
     /** The expected effort. Throws like `start` and changes nothing. */
-    async estimate(params: ReindexParams, signal: AbortSignal) {
-      const { plan: planned, probe } = await plan(params, signal)
+    async estimate(context: RequestContext, params: ReindexParams) {
+      const { plan: planned, probe } = await plan(context, params)
       return store.query((handle) => estimateReindex(handle, planned, probe))
     },
     list: (page: PageRequest, status: ReindexStatus | null): Promise<Page<Reindex>> =>

@@ -87,9 +87,8 @@ The model is called once before the start. With \`dry_run\` only the effort is e
         },
       },
       async handle({ body: { params, isDryRun }, context, set }) {
-        const { principal, signal } = context
-        if (isDryRun) return reindexes.estimate(params, signal)
-        const reindex = await reindexes.start(principal.userId, params, signal)
+        if (isDryRun) return reindexes.estimate(context, params)
+        const reindex = await reindexes.start(context, params)
         set.status = 202
         return renderReindex(reindex)
       },

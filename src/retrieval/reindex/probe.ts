@@ -1,6 +1,7 @@
 import type { Embedder, Embedders } from '#embedding/embedder.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
-import { createBackgroundContext } from '#lib/request-context.ts'
+import { type RequestContext, withSignal } from '#lib/request-context.ts'
+import { withModelErrors } from '#retrieval/index/tables.ts'
 
 /** The result of test calls. */
 export type ModelProbe = {
@@ -25,15 +26,16 @@ const millisPerSecond = 1_000
 export async function probeModel(
   embedders: Embedders,
   name: string,
-  signal: AbortSignal,
+  context: RequestContext,
 ): Promise<ModelProbe> {
-  const embedder = await findEmbedder(embedders, name)
-  const deadline = AbortSignal.any([signal, AbortSignal.timeout(probeMsMax)])
+  const embedder = await withModelErrors(() => embedders.find(name))
+  const deadline = AbortSignal.any([context.signal, AbortSignal.timeout(probeMsMax)])
+  const probeContext = withSignal(context, deadline)
   try {
-    const dims = await measureDims(embedder, [textOf(0)], deadline)
+    const dims = await measureDims(embedder, [textOf(0)], probeContext)
     const texts = Array.from({ length: batchTexts }, (_, at) => textOf(at))
     const startedAtMs = performance.now()
-    const batchDims = await measureDims(embedder, texts, deadline)
+    const batchDims = await measureDims(embedder, texts, probeContext)
     const seconds = Math.max(performance.now() - startedAtMs, 1) / millisPerSecond
     if (batchDims !== dims) {
       throw invalid(`one text has ${dims} dimensions, a batch ${batchDims}`)
@@ -41,7 +43,7 @@ export async function probeModel(
     const chars = texts.reduce((sum, text) => sum + text.length, 0)
     return { model: embedder.model, dims, charsPerS: chars / seconds }
   } catch (error) {
-    signal.throwIfAborted()
+    context.signal.throwIfAborted()
     throw probeFailed(
       name,
       deadline.aborted ? invalid(`no response within ${probeMsMax} ms`) : error,
@@ -49,30 +51,13 @@ export async function probeModel(
   }
 }
 
-async function findEmbedder(embedders: Embedders, name: string): Promise<Embedder> {
-  try {
-    return await embedders.find(name)
-  } catch (error) {
-    const isWrongModel =
-      error instanceof AppError && /^model_(not_found|mode_mismatch)$/.test(error.kind)
-    if (!isWrongModel) throw error
-    throw new AppError('unprocessable', error.message, {
-      param: 'embedding_model',
-      code: error.kind,
-    })
-  }
-}
-
 /** The dimensions of the vectors; throws unless there is one valid vector per text. */
 async function measureDims(
   embedder: Embedder,
   texts: readonly string[],
-  signal: AbortSignal,
+  context: RequestContext,
 ): Promise<number> {
-  const { vectors } = await embedder.embed(texts, {
-    purpose: 'passage',
-    context: createBackgroundContext(signal),
-  })
+  const { vectors } = await embedder.embed(texts, { purpose: 'passage', context })
   if (vectors.length !== texts.length) {
     throw invalid(`${vectors.length} vectors for ${texts.length} texts`)
   }

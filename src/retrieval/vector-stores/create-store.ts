@@ -1,8 +1,9 @@
 import { AppError } from '#lib/errors.ts'
 import { foldText } from '#lib/fold-text.ts'
 import { newId } from '#lib/id.ts'
-import type { RequestPrincipal } from '#lib/request-context.ts'
-import type { Collection, Collections } from '#retrieval/collections/collections.ts'
+import type { RequestContext } from '#lib/request-context.ts'
+import type { Collection } from '#retrieval/collections/collections.ts'
+import type { Collections } from '#retrieval/collections/create-collections.ts'
 import { isCollectionName } from '#retrieval/collections/schema.ts'
 import type { NewStore } from './schema.ts'
 
@@ -12,9 +13,10 @@ const stemCharsMax = 40
 /** Creates a collection with a name derived from the title. */
 export async function createStore(
   collections: Collections,
-  caller: RequestPrincipal,
+  context: RequestContext,
   { title, description, metadata, fileIds, chunking }: NewStore,
 ): Promise<Collection> {
+  const caller = context.principal
   const params = {
     title,
     description,
@@ -24,7 +26,7 @@ export async function createStore(
     embeddingModel: null,
     folderId: null,
   }
-  const store = await createNamed(title, (name) => collections.create(caller, { ...params, name }))
+  const store = await createNamed(title, (name) => collections.create(context, { ...params, name }))
   if (fileIds.length === 0) return store
   try {
     const files = fileIds.map((fileId) => ({ fileId, attributes: null }))

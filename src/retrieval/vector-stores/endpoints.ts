@@ -1,7 +1,7 @@
 import { withNulls } from '#api/described.ts'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { deletedResponse, idExample, listPage, pageResponse } from '#api/shapes.ts'
-import type { Collections } from '#retrieval/collections/collections.ts'
+import type { Collections } from '#retrieval/collections/create-collections.ts'
 import { orderedPageQuery, pageRequestOf } from '#retrieval/collections/schema.ts'
 import { renderSearch, searchExample, searchPage } from '#retrieval/search/record.ts'
 import type { Search } from '#retrieval/search/search.ts'
@@ -52,7 +52,7 @@ export function vectorStoreEndpoints({
         not_found: `There is no file with the id "${idExample}".`,
       },
       handle: async ({ body = readNewStore(), context }) =>
-        renderStore(await createStore(collections, context.principal, body)),
+        renderStore(await createStore(collections, context, body)),
     }),
 
     endpoint({

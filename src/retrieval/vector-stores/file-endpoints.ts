@@ -3,7 +3,7 @@ import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { idExample, listPage, pageResponse } from '#api/shapes.ts'
 import { AppError } from '#lib/errors.ts'
 import { isUuid } from '#lib/uuid.ts'
-import type { Collections } from '#retrieval/collections/collections.ts'
+import type { Collections } from '#retrieval/collections/create-collections.ts'
 import { fileIdExample, removalEndpoint } from '#retrieval/collections/member-endpoints.ts'
 import { pageRequestOf } from '#retrieval/collections/schema.ts'
 import {

@@ -6,7 +6,7 @@ import { createLocalHashEmbedder } from '#embedding/local-hash.ts'
 import { createFiles, type Files } from '#files/tree.ts'
 import { createJobs, type Jobs, type JobTimings } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
-import type { RequestPrincipal } from '#lib/request-context.ts'
+import { createBackgroundContext, type RequestPrincipal } from '#lib/request-context.ts'
 import { createCollections } from '#retrieval/collections/create-collections.ts'
 import { createExtraction, type ExtractionLimits } from '#retrieval/extraction/extraction.ts'
 import type { ChunkTables } from '#retrieval/index/chunk.ts'
@@ -123,7 +123,8 @@ export async function startIngestHarness(
         bytesMax: 100_000_000,
       },
     )
-  await collections.find(owner, 'docs').catch(() => collections.create(owner, docs))
+  const context = createBackgroundContext(AbortSignal.timeout(20_000), owner)
+  await collections.find(owner, 'docs').catch(() => collections.create(context, docs))
 
   return {
     files,

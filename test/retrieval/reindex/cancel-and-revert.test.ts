@@ -1,7 +1,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { eventually } from '#test/support/eventually.ts'
-import { ann, numberedText, type ReindexHarness, startReindexHarness } from './reindex-harness.ts'
+import {
+  ann,
+  annContext,
+  numberedText,
+  type ReindexHarness,
+  startReindexHarness,
+} from './reindex-harness.ts'
 import { breakModel, gateModel, refusal, restoreModel } from './scripted-models.ts'
 
 /** Cancelling and reverting reindexes without losing files. */
@@ -138,7 +144,7 @@ test('a revert keeps files of other collections in the target', async () => {
   const other = await harness.createFilled(`other${collections}`, 1)
   await harness.until(await harness.startReindex('small', [`other${collections}`]), 'completed')
   const params = { ...plain, name: `third${collections}`, embeddingModel: 'small' }
-  await harness.collections.create(ann, params)
+  await harness.collections.create(annContext(), params)
   const third = await harness.upload(`${name}-third.txt`, 'common third', [params.name])
   await harness.settled()
   await harness.reindexes.act(id, 'revert')

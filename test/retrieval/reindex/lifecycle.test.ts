@@ -1,7 +1,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { eventually } from '#test/support/eventually.ts'
-import { ann, numberedText, type ReindexHarness, startReindexHarness } from './reindex-harness.ts'
+import {
+  ann,
+  annContext,
+  numberedText,
+  type ReindexHarness,
+  startReindexHarness,
+} from './reindex-harness.ts'
 import { gateModel, restoreModel } from './scripted-models.ts'
 
 /** A reindex from its start to its completion. */
@@ -164,13 +170,12 @@ test('a file outdated in the source is updated there when a collection needs it'
 test('a change of chunking is a reindex with the same model', async () => {
   const params = { embeddingModel: 'local-hash', collections: [name] }
   const chunking = { tokensMax: 100, overlapTokens: 10 }
-  const signal = AbortSignal.timeout(5_000)
-  const { id } = await harness.reindexes.start(ann.userId, { ...params, chunking }, signal)
+  const { id } = await harness.reindexes.start(annContext(), { ...params, chunking })
   await harness.until(id, 'completed')
   expect((await harness.collections.find(ann, name)).chunking).toEqual(chunking)
-  await expect(
-    harness.reindexes.start(ann.userId, { ...params, chunking }, signal),
-  ).rejects.toThrow('already')
+  await expect(harness.reindexes.start(annContext(), { ...params, chunking })).rejects.toThrow(
+    'already',
+  )
 })
 
 test('verification detects missing passages', async () => {

@@ -9,7 +9,7 @@ import { createFiles, type Files } from '#files/tree.ts'
 import { createJobs, type JobTimings } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { createBackgroundContext, type RequestPrincipal } from '#lib/request-context.ts'
-import type { Collections } from '#retrieval/collections/collections.ts'
+import type { Collections } from '#retrieval/collections/create-collections.ts'
 import { createCollections } from '#retrieval/collections/create-collections.ts'
 import { UnreadableFile } from '#retrieval/extraction/unreadable.ts'
 import { createChunkTables } from '#retrieval/index/tables.ts'
@@ -66,6 +66,11 @@ export type WorkerProcess = {
 export const ann: RequestPrincipal = {
   userId: '00000000-0000-8000-8000-00000000000a',
   groups: ['users'],
+}
+
+/** The context of a request by Ann. */
+export function annContext() {
+  return createBackgroundContext(AbortSignal.timeout(20_000), ann)
 }
 
 /** Texts that contain it are unreadable. */
@@ -170,7 +175,7 @@ export async function startReindexHarness(
       return process
     },
     async collection(name) {
-      await collections.create(ann, { ...plainCollection, name })
+      await collections.create(annContext(), { ...plainCollection, name })
     },
     async createFilled(name, count) {
       await harness.collection(name)
@@ -201,13 +206,12 @@ export async function startReindexHarness(
     },
     async startReindex(embeddingModel, named) {
       const params = { embeddingModel, chunking: null, collections: named ?? null }
-      return (await reindexes.start(ann.userId, params, AbortSignal.timeout(5_000))).id
+      return (await reindexes.start(annContext(), params)).id
     },
     async found(collection, query, mode = 'hybrid') {
       const params = { collections: [collection], queries: [query], filters: [], topK: 50, mode }
       const rest = { scoreMin: null, rerank: null }
-      const context = createBackgroundContext(AbortSignal.timeout(20_000), ann)
-      const { results } = await search(context, { ...params, ...rest })
+      const { results } = await search(annContext(), { ...params, ...rest })
       return results.map(({ fileId, text }) => `${fileId}: ${text}`)
     },
     async until(id, status) {
