@@ -8,7 +8,6 @@ import {
   listPage,
   pageResponse,
 } from '#api/shapes.ts'
-import type { Tag } from '#api/tags.ts'
 import { mergeAttributes } from '#files/attributes.ts'
 import type { Collections } from './create-collections.ts'
 import {
@@ -171,6 +170,7 @@ export function memberEndpoints({ members, fileMemberships }: Collections): Endp
         200: deletedResponse(
           'The file was removed from the collection.',
           'file.collection.deleted',
+          idExample,
         ),
       },
       errors: {
@@ -191,7 +191,7 @@ export function removalEndpoint(
   declared: {
     path: string
     permission: 'can_access_api'
-    tag: Tag
+    tag: Endpoint['tag']
     params: typeof memberParams
     noun: 'collection' | 'vector store'
     object: string

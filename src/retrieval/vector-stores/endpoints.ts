@@ -113,7 +113,7 @@ export function vectorStoreEndpoints({
       description: 'The files are kept. Only the owner may delete it.',
       params: idParam,
       responses: {
-        200: deletedResponse('The store was deleted.', 'vector_store.deleted'),
+        200: deletedResponse('The store was deleted.', 'vector_store.deleted', idExample),
       },
       errors: {
         not_found: storeNotFound,
