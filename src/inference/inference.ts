@@ -1,15 +1,15 @@
-import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestContext } from '#lib/request-context.ts'
-import { type AttemptDeps, attemptTargets, failureOf, type RetryPolicy } from './attempt.ts'
-import { type CallKind, type CallRecord, OpenCallRecord } from './call-record.ts'
 import type { EmbeddingInput, Embeddings } from './embeddings.ts'
 import type { EventBatch, Usage } from './events.ts'
+import { type CallKind, type CallRecord, OpenCall, type RetryPolicy } from './open-call.ts'
 import type { GenerationRequest } from './request.ts'
 import type { RerankInput, RerankResult } from './rerank.ts'
-import { RunningGeneration } from './running-generation.ts'
+import { type Admission, RunningGeneration } from './running-generation.ts'
 import { noDescriptorLeft } from './transport/descriptor-wait.ts'
-import type { Adapter, AdapterContext, Target } from './upstream.ts'
+import type { Transport } from './transport.ts'
+import type { Adapter, AdapterContext, AdapterLimits, Target } from './upstream.ts'
+import type { Adapters } from './upstreams/index.ts'
 
 /** A call to a model, after its name was resolved to targets. */
 export type ModelCall = {
@@ -39,8 +39,10 @@ export type EventBatches = AsyncIterableIterator<EventBatch, void> & {
   return(): Promise<unknown>
 }
 
-export type InferenceDeps = AttemptDeps & {
-  readonly limits: AttemptDeps['limits'] & {
+export type InferenceDeps = {
+  readonly adapters: Adapters
+  readonly transport: Transport
+  readonly limits: AdapterLimits & {
     readonly streamsMax: number
     /** The most text of one generation, in characters: renderers hold all of it in memory. */
     readonly outputCharsMax: number
@@ -73,44 +75,28 @@ export type Inference = {
   stopAll(error: AppError): void
 }
 
-/** An admitted call: its cancellation, its record, and `settle`, which must be called once. */
-export type OpenCall = {
-  readonly controller: AbortController
-  readonly record: OpenCallRecord
-  settle(): void
-}
-
 export function createInference(deps: InferenceDeps): Inference {
-  const { retry, deadlines, onSettled } = deps
-  const admission = createAdmission(deps)
+  const { retry, deadlines, limits, streamsWithinDescriptors = Number.POSITIVE_INFINITY } = deps
+  const generations = new Set<RunningGeneration>()
+  let stopError: AppError | null = null
 
-  /** Throws when the call is not admitted; such a call has no record. */
-  const openCall = (
-    kind: CallKind,
-    { context, model, job }: { context: RequestContext; model: string; job: GenerationJob | null },
-  ): OpenCall => {
-    const { controller, release } = followSignal(context.signal)
-    try {
-      admission.enter(kind, controller)
-    } catch (error) {
-      release()
-      throw error
-    }
-    const record = new OpenCallRecord(kind, context, model)
-    return {
-      controller,
-      record,
-      settle() {
-        release()
-        admission.leave(controller)
-        onSettled(record.close(), job)
-      },
-    }
+  const admission: Admission = {
+    enter(generation) {
+      if (stopError !== null) throw stopError
+      if (generations.size >= limits.streamsMax) {
+        throw new AppError('too_many_streams', 'The server runs too many generations; retry.', {
+          retryAfterS: 1,
+        })
+      }
+      if (generations.size >= streamsWithinDescriptors) throw noDescriptorLeft()
+      generations.add(generation)
+    },
+    leave: (generation) => generations.delete(generation),
   }
 
   const callOnce = async <T>(
     kind: CallKind,
-    { context, targets }: ModelCall,
+    call: ModelCall,
     operation: {
       readonly model: string
       readonly retry?: RetryPolicy
@@ -119,35 +105,22 @@ export function createInference(deps: InferenceDeps): Inference {
       readonly usageOf: (result: T) => Usage | null
     },
   ): Promise<T> => {
-    const { controller, record, settle } = openCall(kind, { context, ...operation, job: null })
-    const call = {
-      context,
-      targets,
-      signal: controller.signal,
-      record,
-      retry: operation.retry ?? retry,
-      mayRetry: () => true,
-      limitMs: operation.limitMs ?? deadlines.firstEventMs,
-    }
+    const options = { retry, limitMs: deadlines.firstEventMs, mayRetry: () => true, ...operation }
+    const open = new OpenCall(kind, operation.model, call)
     try {
-      const result = await attemptTargets(deps, call, async (attempt) => {
-        const result = await operation.run(attempt.adapter, attempt.context)
-        attempt.release()
-        return result
-      })
-      record.complete(operation.usageOf(result))
+      const { result, release } = await open.attempt(deps, options, operation.run)
+      release()
+      open.complete(operation.usageOf(result))
       return result
     } catch (error) {
-      const failure = failureOf(error)
-      record.fail(failure)
-      throw failure
+      throw open.fail(error)
     } finally {
-      settle()
+      deps.onSettled(open.close(), null)
     }
   }
 
   return {
-    generate: (job) => new RunningGeneration(deps, job, openCall),
+    generate: (job) => new RunningGeneration(deps, job, admission),
     embed: (call, model, input) =>
       callOnce('embed', call, {
         model,
@@ -175,37 +148,10 @@ export function createInference(deps: InferenceDeps): Inference {
           usageOf: () => null,
         },
       ),
-    running: admission.running,
-    stopAll: admission.stopAll,
-  }
-}
-
-/** Counts running calls. Only generations are limited, and ended by `stopAll`. */
-function createAdmission({
-  limits,
-  streamsWithinDescriptors = Number.POSITIVE_INFINITY,
-}: Pick<InferenceDeps, 'limits' | 'streamsWithinDescriptors'>) {
-  const generations = new Set<AbortController>()
-  let stopError: AppError | null = null
-  return {
-    enter(kind: CallKind, controller: AbortController) {
-      if (kind !== 'generate') return
-      if (stopError !== null) throw stopError
-      if (generations.size >= limits.streamsMax) {
-        throw new AppError('too_many_streams', 'The server runs too many generations; retry.', {
-          retryAfterS: 1,
-        })
-      }
-      if (generations.size >= streamsWithinDescriptors) throw noDescriptorLeft()
-      generations.add(controller)
-    },
-    leave(controller: AbortController) {
-      generations.delete(controller)
-    },
     running: () => generations.size,
-    stopAll(error: AppError) {
+    stopAll(error) {
       stopError = error
-      for (const controller of generations) controller.abort(error)
+      for (const generation of generations) generation.abort(error)
     },
   }
 }

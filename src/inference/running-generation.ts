@@ -1,9 +1,6 @@
 import { Watchdog } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { type Failure, PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
-import type { RequestContext } from '#lib/request-context.ts'
-import { type Attempt, attemptTargets, failureOf } from './attempt.ts'
-import type { CallKind } from './call-record.ts'
 import {
   type EventBatch,
   type GenerationEvent,
@@ -12,33 +9,30 @@ import {
   withRelay,
 } from './events.ts'
 import { endOfBlock } from './grammar.ts'
-import type { GenerationJob, InferenceDeps, OpenCall } from './inference.ts'
+import type { GenerationJob, InferenceDeps } from './inference.ts'
+import { OpenCall } from './open-call.ts'
 
-type OpenCallFunction = (
-  kind: CallKind,
-  call: { context: RequestContext; model: string; job: GenerationJob },
-) => OpenCall
+/** Counts running generations. */
+export type Admission = {
+  /** Throws when the generation is not admitted; it then has no record. */
+  enter(generation: RunningGeneration): void
+  leave(generation: RunningGeneration): void
+}
 
 /** What exists from the first pull until the end. */
 type Started = {
   readonly call: OpenCall
   readonly watchdog: Watchdog
   readonly totalTimer: Timer
-  output: Output | null
-}
-
-/** The successful attempt: its first output, and the batches that follow. */
-type Output = {
-  readonly first: EventBatch
-  readonly batches: AsyncIterator<EventBatch>
-  close(): void
+  /** Set after the first output. */
+  output: { readonly batches: AsyncIterator<EventBatch>; readonly release: () => void } | null
 }
 
 /** One generation, from admission to settling. See `Generate` for its contract. */
 export class RunningGeneration extends PullIterator<EventBatch> implements Subscriber<EventBatch> {
   readonly #deps: InferenceDeps
   readonly #job: GenerationJob
-  readonly #openCall: OpenCallFunction
+  readonly #admission: Admission
   #phase: 'new' | 'running' | 'ending' | 'closed' = 'new'
   #started: Started | null = null
   #lastEvent: GenerationEvent | undefined
@@ -46,11 +40,11 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
   /** `return()` was called during a pull: close after serving it. */
   #isCancelled = false
 
-  constructor(deps: InferenceDeps, job: GenerationJob, openCall: OpenCallFunction) {
+  constructor(deps: InferenceDeps, job: GenerationJob, admission: Admission) {
     super()
     this.#deps = deps
     this.#job = job
-    this.#openCall = openCall
+    this.#admission = admission
     this.#charsLeft = deps.limits.outputCharsMax
   }
 
@@ -80,52 +74,49 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
   return(): Promise<IteratorResult<EventBatch, undefined>> {
     if (this.isPending) {
       this.#isCancelled = true
-      this.#started?.call.controller.abort()
+      this.abort()
     } else {
       this.#close(null)
     }
     return Promise.resolve({ done: true, value: undefined })
   }
 
+  /** Ends the generation with this error, or as a client that disconnected. */
+  abort(error?: AppError) {
+    this.#started?.call.controller.abort(error)
+  }
+
   #start() {
-    const { gapMs, totalMs, firstEventMs } = this.#deps.deadlines
+    const { deadlines, retry } = this.#deps
+    const { gapMs, totalMs, firstEventMs: limitMs } = deadlines
     const job = this.#job
-    const { context, targets, request } = job
     this.#phase = 'running'
-    let call: OpenCall
     try {
-      call = this.#openCall('generate', { context, model: request.model, job })
+      this.#admission.enter(this)
     } catch (error) {
       this.#close({ error })
       return
     }
-    const { controller, record } = call
+    const call = new OpenCall('generate', job.request.model, job)
     const started: Started = {
       call,
-      watchdog: new Watchdog(gapMs, () => controller.abort(gapTimeout(gapMs))),
-      totalTimer: setTimeout(() => controller.abort(totalTimeout(totalMs)), totalMs),
+      watchdog: new Watchdog(gapMs, () => this.abort(gapTimeout(gapMs))),
+      totalTimer: setTimeout(() => this.abort(totalTimeout(totalMs)), totalMs),
       output: null,
     }
     this.#started = started
-    attemptTargets(
-      this.#deps,
-      {
-        context,
-        targets,
-        signal: controller.signal,
-        record,
-        retry: this.#deps.retry,
-        mayRetry: () => !job.committed(),
-        limitMs: firstEventMs,
-      },
-      (attempt) => readFirstOutput(job, attempt),
-    ).then(
-      (output) => {
-        started.output = output
-        this.#deliver(started, output.first)
-      },
-      (error: unknown) => this.#fail(started, error),
-    )
+    const options = { retry, limitMs, mayRetry: () => !job.committed() }
+    call
+      .attempt(this.#deps, options, (adapter, context) =>
+        readFirstOutput(adapter.generate(job.request, context)[Symbol.asyncIterator]()),
+      )
+      .then(
+        ({ result: { first, batches }, release }) => {
+          started.output = { batches, release }
+          this.#deliver(started, first)
+        },
+        (error: unknown) => this.#fail(started, error),
+      )
   }
 
   #read({ output, watchdog }: Started) {
@@ -142,13 +133,12 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
     }
     this.#lastEvent = batch.at(-1) ?? this.#lastEvent
     if (this.#lastEvent?.type === 'finish') this.#phase = 'ending'
-    started.call.record.output(batch)
+    started.call.output(batch)
     this.#emit(batch)
   }
 
   #fail(started: Started, error: unknown) {
-    const failure = failureOf(error)
-    started.call.record.fail(failure)
+    const failure = started.call.fail(error)
     if (this.#lastEvent === undefined) this.#close({ error: failure })
     else {
       this.#phase = 'ending'
@@ -168,24 +158,19 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
     if (started !== null) {
       started.watchdog.stop()
       clearTimeout(started.totalTimer)
-      started.output?.close()
-      started.call.settle()
+      this.#admission.leave(this)
+      if (started.output !== null) {
+        started.output.release()
+        closeInBackground(started.output.batches)
+      }
+      this.#deps.onSettled(started.call.close(), this.#job)
     }
     this.emitEnd(failure)
   }
 }
 
-/** Reads up to the first batch with output. A failure closes the attempt's batches. */
-async function readFirstOutput(
-  { request }: GenerationJob,
-  { adapter, context, release }: Attempt,
-): Promise<Output> {
-  const batches = adapter.generate(request, context)[Symbol.asyncIterator]()
-  const close = () => {
-    release()
-    // The adapter cleans up in the background; its errors no longer matter.
-    void Promise.resolve(batches.return?.()).catch(() => {})
-  }
+/** Reads up to the first batch with output. A failure closes the batches. */
+async function readFirstOutput(batches: AsyncIterator<EventBatch>) {
   try {
     const held: GenerationEvent[] = []
     let relay: Relay | undefined
@@ -195,13 +180,18 @@ async function readFirstOutput(
       held.push(...next.value)
       relay = joinRelays(relay, next.value.relay)
       if (held.some((event) => event.type !== 'generation-start')) {
-        return { first: withRelay(held, relay), batches, close }
+        return { first: withRelay(held, relay), batches }
       }
     }
   } catch (error) {
-    close()
+    closeInBackground(batches)
     throw error
   }
+}
+
+/** The errors of an adapter that cleans up no longer matter. */
+function closeInBackground(batches: AsyncIterator<EventBatch>) {
+  void Promise.resolve(batches.return?.()).catch(() => {})
 }
 
 function textCharsOf(batch: EventBatch): number {

@@ -2,10 +2,10 @@ import { assert } from '#lib/assert.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { type RequestContext, withSignal } from '#lib/request-context.ts'
-import { failureOf } from './attempt.ts'
 import type { FinishReason, GenerationEvent } from './events.ts'
 import { endOfBlock } from './grammar.ts'
 import type { Generate, GenerationJob } from './inference.ts'
+import { failureOf } from './open-call.ts'
 import type { GenerationRequest, RequestItem } from './request.ts'
 import {
   type Budget,

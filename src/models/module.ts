@@ -2,8 +2,7 @@ import { join } from 'node:path'
 import type { Agents } from '#agents/store.ts'
 import { computeEnvironment } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
-import { reportCall } from '#inference/call-record.ts'
-import { createGenerationMetrics } from '#inference/generation-metrics.ts'
+import { createCallReport } from '#inference/call-report.ts'
 import { createInference } from '#inference/inference.ts'
 import { createTokenCounter } from '#inference/token-count/counter.ts'
 import { createTransport } from '#inference/transport/create-transport.ts'
@@ -40,14 +39,14 @@ export const modelsModule = module({
   start(needs: Foundation & { agents: Agents }) {
     const { config, log, now, metrics, agents } = needs
     const { limits, retry, deadlines } = config
-    const generationMetrics = createGenerationMetrics(metrics)
+    const callReport = createCallReport({ log, metrics })
     const upstreams = configuredUpstreams(config)
     const transport = createTransport(config.transport, {
       fetch: needs.fetch,
       connectMs: deadlines.connectMs,
       ...transportLimits,
       log,
-      onResponse: generationMetrics.upstreamAnswered,
+      onResponse: callReport.upstreamAnswered,
     })
     const modelsFolder = config.installer.folder ?? join(config.data, 'models')
     const installed = createLibrary(createLayout(modelsFolder), log)
@@ -68,7 +67,7 @@ export const modelsModule = module({
       retry,
       streamsWithinDescriptors: streamsWithinDescriptors(config, log),
       onSettled(record, job) {
-        reportCall({ log, metrics: generationMetrics }, record)
+        callReport.callEnded(record)
         if (job !== null) tokenCounter.learn(record, job)
       },
     })

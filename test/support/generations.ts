@@ -1,7 +1,7 @@
-import type { CallRecord } from '#inference/call-record.ts'
 import type { GenerationEvent } from '#inference/events.ts'
 import { checkEvents } from '#inference/grammar.ts'
 import { createInference, type InferenceDeps } from '#inference/inference.ts'
+import type { CallRecord } from '#inference/open-call.ts'
 import type { Target } from '#inference/upstream.ts'
 import { AppError } from '#lib/errors.ts'
 import { adaptersWithoutModels } from './adapters.ts'

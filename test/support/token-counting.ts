@@ -1,5 +1,5 @@
-import type { CallRecord } from '#inference/call-record.ts'
 import { createInference } from '#inference/inference.ts'
+import type { CallRecord } from '#inference/open-call.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import {
   createTokenCounter,

@@ -1,5 +1,5 @@
-import type { CallRecord } from '#inference/call-record.ts'
 import type { GenerationJob } from '#inference/inference.ts'
+import type { CallRecord } from '#inference/open-call.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import type { Target } from '#inference/upstream.ts'
 import type { RequestContext } from '#lib/request-context.ts'

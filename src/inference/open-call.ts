@@ -1,0 +1,193 @@
+import { followSignal, sleep } from '#lib/deadline.ts'
+import { AppError, type ErrorKind, toAppError } from '#lib/errors.ts'
+import type { EventBatch, Usage } from './events.ts'
+import type { InferenceDeps, ModelCall } from './inference.ts'
+import type { Adapter, AdapterContext, Target } from './upstream.ts'
+import { hideUpstreamIn } from './upstream-error.ts'
+
+export type CallKind = 'generate' | 'embed' | 'rerank' | 'count-tokens'
+
+/** The facts of one call to a model. Every admitted call is settled with exactly one. */
+export type CallRecord = {
+  readonly kind: CallKind
+  readonly requestId: string
+  readonly userId: string
+  readonly keyId: string | null
+  /** The model name of the request. */
+  readonly model: string
+  /** The last target that was tried; null when the call was not admitted to any. */
+  target: Target | null
+  outcome: 'completed' | 'failed' | 'cancelled'
+  error: AppError | null
+  retries: number
+  usage: Usage | null
+  /** From the call to its first output; null without output. */
+  firstEventMs: number | null
+  durationMs: number
+}
+
+export type RetryPolicy = {
+  /** Further attempts after the first. */
+  readonly retriesMax: number
+  /** The first pause; it doubles with each retry. */
+  readonly backoffMs: number
+  /** A longer Retry-After is not waited for. */
+  readonly retryAfterMaxMs: number
+}
+
+type AttemptOptions = {
+  readonly retry: RetryPolicy
+  /** Asked after each failure. */
+  readonly mayRetry: () => boolean
+  /** The time that one attempt has for its result: of a generation, its first output. */
+  readonly limitMs: number
+}
+
+/** One admitted call to a model: its cancellation, its attempts and its record. */
+export class OpenCall {
+  /** Ends the call; follows the signal of the request. */
+  readonly controller: AbortController
+  readonly record: CallRecord
+  readonly #call: ModelCall
+  readonly #release: () => void
+  readonly #startedAtMs = performance.now()
+
+  constructor(kind: CallKind, model: string, call: ModelCall) {
+    const { requestId, principal, keyId, signal } = call.context
+    const { controller, release } = followSignal(signal)
+    this.controller = controller
+    this.#call = call
+    this.#release = release
+    this.record = {
+      kind,
+      requestId,
+      userId: principal.userId,
+      keyId,
+      model,
+      target: null,
+      outcome: 'cancelled',
+      error: null,
+      retries: 0,
+      usage: null,
+      firstEventMs: null,
+      durationMs: 0,
+    }
+  }
+
+  output(batch: EventBatch) {
+    this.record.firstEventMs ??= performance.now() - this.#startedAtMs
+    const last = batch.at(-1)
+    if (last?.type === 'finish') this.complete(last.usage)
+  }
+
+  complete(usage: Usage | null) {
+    this.record.outcome = 'completed'
+    this.record.usage = usage
+  }
+
+  fail(error: unknown): AppError {
+    const failure = failureOf(error)
+    const { record } = this
+    record.error = failure
+    if (record.outcome !== 'completed' && failure.kind !== 'client_closed')
+      record.outcome = 'failed'
+    return failure
+  }
+
+  close(): CallRecord {
+    this.#release()
+    this.record.durationMs = performance.now() - this.#startedAtMs
+    return this.record
+  }
+
+  /**
+   * Calls the targets in order, and then again, until one attempt succeeds. Throws the last failure as
+   * an `AppError`. The context of the successful attempt follows this call until `release`.
+   */
+  async attempt<T>(
+    { adapters, transport, limits }: InferenceDeps,
+    options: AttemptOptions,
+    run: (adapter: Adapter, context: AdapterContext) => Promise<T>,
+  ): Promise<{ result: T; release: () => void }> {
+    const { context: requestContext, targets } = this.#call
+    const { limitMs } = options
+    for (let retries = 0; ; retries++) {
+      const target = targets[retries % targets.length]
+      if (target === undefined) throw new AppError('internal_error', 'The model has no upstream.')
+      this.record.target = target
+      this.record.retries = retries
+      const { upstream, model } = target
+      const { controller, release } = followSignal(this.controller.signal)
+      const { signal } = controller
+      const timer = setTimeout(() => controller.abort(firstEventTimeout(limitMs)), limitMs)
+      let failure: AppError
+      try {
+        const context = { upstream, model, transport, limits, signal, requestContext }
+        return { result: await run(adapters[upstream.kind], context), release }
+      } catch (error) {
+        release()
+        failure = failureOf(hideUpstreamIn(error, upstream))
+      } finally {
+        clearTimeout(timer)
+      }
+      const untriedUpstream = retries + 1 < targets.length
+      const pauseMs = options.mayRetry()
+        ? pauseBeforeRetryMs(failure, retries, { ...options.retry, untriedUpstream })
+        : null
+      if (pauseMs === null || this.controller.signal.aborted) throw failure
+      await sleep(pauseMs, this.controller.signal)
+    }
+  }
+}
+
+/** Transient failures: another attempt may succeed at any upstream. */
+const transientKinds: ReadonlySet<ErrorKind> = new Set([
+  'rate_limit_exceeded',
+  'upstream_error',
+  'upstream_unreachable',
+  'upstream_truncated',
+  'upstream_overloaded',
+  'upstream_connect_timeout',
+])
+
+/** Permanent failures of one upstream: only another upstream may succeed. */
+const permanentKinds: ReadonlySet<ErrorKind> = new Set([
+  'upstream_refused',
+  'insufficient_quota',
+  'upstream_invalid_answer',
+  'upstream_first_event_timeout',
+])
+
+/**
+ * The pause before the next attempt; null when none makes sense. `retries` counts from 0. An upstream
+ * that was not tried yet is called at once; the same one after an exponential pause with jitter, which
+ * honours Retry-After.
+ */
+function pauseBeforeRetryMs(
+  error: AppError,
+  retries: number,
+  policy: RetryPolicy & { untriedUpstream: boolean },
+): number | null {
+  if (retries >= policy.retriesMax) return null
+  const isTransient = transientKinds.has(error.kind)
+  if (policy.untriedUpstream) return isTransient || permanentKinds.has(error.kind) ? 0 : null
+  if (!isTransient) return null
+  const jitteredMs = (0.5 + Math.random() / 2) * policy.backoffMs * 2 ** retries
+  const retryAfterMs = (error.retryAfterS ?? 0) * 1000
+  return retryAfterMs > policy.retryAfterMaxMs ? null : Math.max(retryAfterMs, jitteredMs)
+}
+
+/** An abort without a reason of ours comes from a client that disconnected. */
+export function failureOf(error: unknown): AppError {
+  if (error instanceof DOMException && error.name === 'AbortError') {
+    return new AppError('client_closed', 'The client disconnected.', { cause: error })
+  }
+  return toAppError(error)
+}
+
+function firstEventTimeout(limitMs: number): AppError {
+  return new AppError(
+    'upstream_first_event_timeout',
+    `The upstream sent no output within ${limitMs / 1000} s.`,
+  )
+}
