@@ -7,15 +7,9 @@ import { endOfBlock } from './grammar.ts'
 import type { Generate, GenerationJob } from './inference.ts'
 import { failureOf } from './open-call.ts'
 import type { GenerationRequest, RequestItem } from './request.ts'
-import {
-  type Budget,
-  createBudget,
-  normaliseChoice,
-  runConcurrently,
-  withoutRequirement,
-} from './tool-loop/budget.ts'
+import { Budget, normaliseChoice, runConcurrently, withoutRequirement } from './tool-loop/budget.ts'
 import type { HostedCall, HostedOutcome, HostedTools } from './tool-loop/hosted-tools.ts'
-import { callEvents, createTurn, outcomeEvents, type Turn } from './tool-loop/turn.ts'
+import { callEvents, outcomeEvents, Turn } from './tool-loop/turn.ts'
 
 export type ToolLoopLimits = {
   /** `max_tool_calls` of the request; null: not set. */
@@ -46,7 +40,7 @@ export function withHostedTools(
     const { controller, release } = followSignal(job.context.signal)
     const context = withSignal(job.context, controller.signal)
     const number = createNumbering()
-    const budget = createBudget(job.request, limits.outputCharsMax)
+    const budget = new Budget(job.request, limits.outputCharsMax)
     let last: GenerationEvent | undefined
     let held: GenerationEvent[] = []
     try {
@@ -134,35 +128,30 @@ async function* runLoop(loop: Loop): Events {
   yield* runOpening(loop)
   for (let turnCount = 1; ; turnCount++) {
     const isLast = turnCount >= limits.turnsMax
-    const turn = createTurn(loop.hosted)
+    const turn = new Turn(loop.hosted)
     yield* runModel(loop, turn, requestOf(loop, { isFirst: turnCount === 1, isLast }))
     const ending = endingOf(turn)
     budget.addUsage(ending.usage)
     const isTruncated = ending.reason !== 'stop' && ending.reason !== 'tool-calls'
     const results: ToolResult[] = []
     yield* runCalls(loop, { turn, isTruncated, isLast, results })
-    const wantsMore = !isTruncated && !isLast && turn.clientCalls() === 0 && results.length > 0
+    const wantsMore = !isTruncated && !isLast && turn.clientCalls === 0 && results.length > 0
     const continues = wantsMore && results.every(({ result }) => result !== null)
-    const hasTokensLeft = (budget.outputTokensLeft() ?? 1) > 0
+    const hasTokensLeft = (budget.outputTokensLeft ?? 1) > 0
     if (!continues || !hasTokensLeft) {
       const reason = continues ? 'length' : reasonOf(turn, ending.reason, isTruncated)
-      yield [{ ...ending, reason, usage: budget.usage() }]
+      yield [{ ...ending, reason, usage: budget.usage }]
       return
     }
-    loop.items.push(...turn.items(), ...results.flatMap(toItems))
+    loop.items.push(...turn.items, ...results.flatMap(toItems))
   }
 }
 
 /** Runs the opening steps concurrently, and emits them in order. */
 async function* runOpening(loop: Loop): Events {
   const steps = loop.hosted.opening
-  const outcomes = runConcurrently(
-    steps.map(
-      ({ call, args }) =>
-        () =>
-          admit(loop, { call, args, refusal: null }),
-    ),
-    loop.limits.hostedCallsAtOnceMax,
+  const outcomes = runConcurrently(steps, loop.limits.hostedCallsAtOnceMax, (step) =>
+    admit(loop, step, null),
   )
   loop.hasOutput = steps.some(({ callId }) => callId !== null)
   for (const [at, { call, args, callId }] of steps.entries()) {
@@ -191,17 +180,11 @@ async function* runCalls(
   given: { turn: Turn; isTruncated: boolean; isLast: boolean; results: ToolResult[] },
 ): Events {
   const refusal = given.isTruncated ? truncatedReason : given.isLast ? tooManyReason : null
-  const complete = given.turn.calls().filter(({ isComplete }) => isComplete)
-  const outcomes = runConcurrently(
-    complete.map(
-      ({ call, args }) =>
-        () =>
-          admit(loop, { call, args, refusal }),
-    ),
-    loop.job.request.parallelToolCalls ? loop.limits.hostedCallsAtOnceMax : 1,
-  )
+  const complete = given.turn.calls.filter(({ isComplete }) => isComplete)
+  const concurrencyMax = loop.job.request.parallelToolCalls ? loop.limits.hostedCallsAtOnceMax : 1
+  const outcomes = runConcurrently(complete, concurrencyMax, (call) => admit(loop, call, refusal))
   let events: GenerationEvent[] = []
-  for (const entry of given.turn.held()) {
+  for (const entry of given.turn.held) {
     if (!('callId' in entry)) {
       events.push(entry)
       continue
@@ -227,7 +210,8 @@ const tooManyReason =
 /** Runs a call, or refuses it. */
 async function admit(
   loop: Loop,
-  { call, args, refusal }: { call: HostedCall; args: string; refusal: string | null },
+  { call, args }: { readonly call: HostedCall; readonly args: string },
+  refusal: string | null,
 ): Promise<HostedOutcome> {
   if (!call.isCounted) return loop.run(call, args)
   if (refusal !== null) return call.refuse(args, refusal)
@@ -250,20 +234,20 @@ function requestOf(
     items: [...items],
     tools,
     toolChoice: tools.length > 0 ? choice : withoutRequirement(choice),
-    sampling: { ...request.sampling, maxOutputTokens: budget.outputTokensLeft() },
+    sampling: { ...request.sampling, maxOutputTokens: budget.outputTokensLeft },
   }
 }
 
 function endingOf(turn: Turn) {
-  const ending = turn.ending()
+  const ending = turn.ending
   if (ending === null) throw new Error('a generation ended without a terminal event')
   if (ending.type === 'error') throw ending.error
   return ending
 }
 
 function reasonOf(turn: Turn, reason: FinishReason, isTruncated: boolean): FinishReason {
-  if (isTruncated || turn.calls().length === 0) return reason
-  return turn.clientCalls() > 0 ? 'tool-calls' : 'stop'
+  if (isTruncated || turn.calls.length === 0) return reason
+  return turn.clientCalls > 0 ? 'tool-calls' : 'stop'
 }
 
 function toItems({ callId, result }: ToolResult): RequestItem[] {

@@ -1,43 +1,43 @@
-import type { EventBatch, Usage } from '#inference/events.ts'
-import { addUsage } from '#inference/events.ts'
+import { addUsage, type EventBatch, type Usage } from '#inference/events.ts'
 import type { GenerationRequest, ToolChoice } from '#inference/request.ts'
 import { AppError } from '#lib/errors.ts'
 
 /** The usage of all turns of one response, and its limits. */
-export type Budget = {
-  /** Adds the usage of a turn. */
-  addUsage(usage: Usage | null): void
+export class Budget {
   /** null if no turn reported usage. */
-  usage(): Usage | null
-  /** Throws beyond the text limit of a response. */
-  addText(batch: EventBatch): void
-  /** The rest of `max_output_tokens`; null: no limit. */
-  outputTokensLeft(): number | null
-}
+  usage: Usage | null = null
+  readonly #outputTokensMax: number | null
+  readonly #outputCharsMax: number
+  #charsLeft: number
 
-export function createBudget(request: GenerationRequest, outputCharsMax: number): Budget {
-  const { maxOutputTokens } = request.sampling
-  let total: Usage | null = null
-  let charsLeft = outputCharsMax
-  return {
-    addUsage(usage) {
-      total = addUsage(total, usage)
-    },
-    usage: () => total,
-    addText(batch) {
-      for (const event of batch) {
-        if ('text' in event) charsLeft -= event.text.length
-        if (event.type === 'hosted-tool-end') charsLeft -= JSON.stringify(event.item).length
-      }
-      if (charsLeft < 0) {
-        throw new AppError(
-          'upstream_invalid_answer',
-          `The response with its tool calls is longer than the limit of ${outputCharsMax} characters.`,
-        )
-      }
-    },
-    outputTokensLeft: () =>
-      maxOutputTokens === null ? null : maxOutputTokens - (total?.outputTokens ?? 0),
+  constructor({ sampling }: GenerationRequest, outputCharsMax: number) {
+    this.#outputTokensMax = sampling.maxOutputTokens
+    this.#outputCharsMax = outputCharsMax
+    this.#charsLeft = outputCharsMax
+  }
+
+  /** The rest of `max_output_tokens`; null: no limit. */
+  get outputTokensLeft(): number | null {
+    if (this.#outputTokensMax === null) return null
+    return this.#outputTokensMax - (this.usage?.outputTokens ?? 0)
+  }
+
+  /** Adds the usage of a turn. */
+  addUsage(usage: Usage | null) {
+    this.usage = addUsage(this.usage, usage)
+  }
+
+  /** Throws beyond the text limit of a response. */
+  addText(batch: EventBatch) {
+    for (const event of batch) {
+      if ('text' in event) this.#charsLeft -= event.text.length
+      if (event.type === 'hosted-tool-end') this.#charsLeft -= JSON.stringify(event.item).length
+    }
+    if (this.#charsLeft >= 0) return
+    throw new AppError(
+      'upstream_invalid_answer',
+      `The response with its tool calls is longer than the limit of ${this.#outputCharsMax} characters.`,
+    )
   }
 }
 
@@ -59,15 +59,16 @@ export function normaliseChoice(choice: ToolChoice): ToolChoice {
   return choice.type === 'allowed' && choice.tools.length === 0 ? { type: 'none' } : choice
 }
 
-/** Starts tasks in order with limited concurrency; returns a promise per task. */
-export function runConcurrently<T>(
-  tasks: readonly (() => Promise<T>)[],
+/** Starts work in order with limited concurrency; returns a promise per item. */
+export function runConcurrently<T, R>(
+  items: readonly T[],
   concurrencyMax: number,
-): readonly Promise<T>[] {
-  const entries = tasks.map((task) => ({ task, ...Promise.withResolvers<T>() }))
+  run: (item: T) => Promise<R>,
+): readonly Promise<R>[] {
+  const entries = items.map((item) => ({ item, ...Promise.withResolvers<R>() }))
   const queue = entries.values()
   const work = async () => {
-    for (const { task, resolve, reject } of queue) await task().then(resolve, reject)
+    for (const { item, resolve, reject } of queue) await run(item).then(resolve, reject)
   }
   for (let running = 0; running < concurrencyMax; running++) void work()
   return entries.map(({ promise }) => {

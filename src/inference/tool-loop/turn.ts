@@ -1,5 +1,5 @@
 import type { EventBatch, GenerationEvent } from '#inference/events.ts'
-import type { RequestItem, ToolCallItem } from '#inference/request.ts'
+import type { RequestItem } from '#inference/request.ts'
 import type { HostedCall, HostedOutcome, HostedTools } from './hosted-tools.ts'
 
 /** A hosted call of one turn. */
@@ -14,90 +14,112 @@ type TurnCall = {
   isShown: boolean
 }
 
-type Finish = Extract<GenerationEvent, { type: 'finish' }>
+type EventOf<T extends GenerationEvent['type']> = Extract<GenerationEvent, { type: T }>
+
+type BlockStart = EventOf<'text-start' | 'reasoning-start' | 'tool-call-start'>
+type BlockEnd = EventOf<'text-end' | 'reasoning-end' | 'tool-call-end'>
 
 /**
  * One model run in which calls of hosted tools become hosted items; other events pass. Blocks never
  * overlap, and a hosted item stays open until its tool has run after the turn. So the first call streams,
  * and later events are held. The loop sets the block numbers.
  */
-export type Turn = {
-  /** Returns the events that can be emitted now. */
-  push(batch: EventBatch): GenerationEvent[]
+export class Turn {
   /** The terminal event, once there is one. */
-  ending(): Finish | Extract<GenerationEvent, { type: 'error' }> | null
+  ending: EventOf<'finish' | 'error'> | null = null
   /** The hosted calls, in order. */
-  calls(): readonly TurnCall[]
+  readonly calls: TurnCall[] = []
   /** The number of calls of client tools. */
-  clientCalls(): number
+  clientCalls = 0
   /** Held events and calls, in order. */
-  held(): readonly (GenerationEvent | TurnCall)[]
+  readonly held: (GenerationEvent | TurnCall)[] = []
   /** The model's output as input items for the next turn. */
-  items(): readonly RequestItem[]
-}
+  readonly items: RequestItem[] = []
+  readonly #hosted: Pick<HostedTools, 'call'>
+  #writing: TurnCall | null = null
+  /** The open block; `parts` are its texts so far. */
+  #block: { readonly start: BlockStart; readonly parts: string[]; part: number } | null = null
 
-export function createTurn(hosted: Pick<HostedTools, 'call'>): Turn {
-  const calls: TurnCall[] = []
-  const held: (GenerationEvent | TurnCall)[] = []
-  const items = collectTurnItems()
-  let writing: TurnCall | null = null
-  let ending: ReturnType<Turn['ending']> = null
-  let clientCalls = 0
+  constructor(hosted: Pick<HostedTools, 'call'>) {
+    this.#hosted = hosted
+  }
 
-  const begin = (call: TurnCall): GenerationEvent[] => {
-    writing = call
-    calls.push(call)
-    if (held.length > 0 || !call.call.streamsArguments) return []
-    call.isShown = true
-    return openCall(call.call, '')
+  /** Returns the events that can be emitted now. */
+  push(batch: EventBatch): GenerationEvent[] {
+    return batch.flatMap((event) => this.#translate(event))
   }
-  const write = (call: TurnCall, text: string): GenerationEvent[] => {
-    call.args += text
-    return call.isShown ? [{ type: 'hosted-tool-delta', block: 0, text }] : []
+
+  #translate(event: GenerationEvent): GenerationEvent[] {
+    if (event.type === 'generation-start') return []
+    if (event.type === 'finish' || event.type === 'error') {
+      this.ending = event
+      return []
+    }
+    this.#collect(event)
+    if (event.type === 'tool-call-start') {
+      const { callId, name, namespace } = event.call
+      const call = namespace === undefined ? this.#hosted.call(name) : null
+      if (call !== null) return this.#begin(call, callId)
+      this.clientCalls++
+    }
+    if (this.#writing !== null && event.type === 'tool-call-delta') {
+      this.#writing.args += event.text
+      return this.#writing.isShown ? [{ ...event, type: 'hosted-tool-delta' }] : []
+    }
+    if (this.#writing !== null && event.type === 'tool-call-end') {
+      return this.#end(this.#writing, event.complete)
+    }
+    if (this.held.length === 0) return [event]
+    this.held.push(event)
+    return []
   }
-  const end = (call: TurnCall, isComplete: boolean): GenerationEvent[] => {
-    const isFirst = held.length === 0
+
+  #begin(call: HostedCall, callId: string): GenerationEvent[] {
+    const isShown = this.held.length === 0 && call.streamsArguments
+    this.#writing = { call, callId, args: '', isComplete: false, isShown }
+    this.calls.push(this.#writing)
+    return isShown ? openCall(call, '') : []
+  }
+
+  #end(call: TurnCall, isComplete: boolean): GenerationEvent[] {
+    const isFirst = this.held.length === 0
     call.isComplete = isComplete
-    writing = null
-    held.push(call)
+    this.#writing = null
+    this.held.push(call)
     if (!isComplete || !isFirst) return []
     if (call.isShown) return [calling]
     call.isShown = true
     return openCall(call.call, call.args)
   }
-  const pass = (event: GenerationEvent): GenerationEvent[] => {
-    if (held.length === 0) return [event]
-    held.push(event)
-    return []
-  }
-  const translate = (event: GenerationEvent): GenerationEvent[] => {
-    if (event.type === 'generation-start') return []
-    if (event.type === 'finish' || event.type === 'error') {
-      ending = event
-      return []
+
+  /** Adds a block that ends to `items`. */
+  #collect(event: GenerationEvent) {
+    switch (event.type) {
+      case 'text-start':
+      case 'reasoning-start':
+      case 'tool-call-start':
+        this.#block = { start: event, parts: [], part: -1 }
+        break
+      case 'text-delta':
+      case 'reasoning-delta':
+      case 'tool-call-delta': {
+        if (this.#block === null) break
+        const part = event.type === 'reasoning-delta' ? event.part : 0
+        if (part !== this.#block.part) this.#block.parts.push('')
+        this.#block.part = part
+        this.#block.parts[this.#block.parts.length - 1] += event.text
+        break
+      }
+      case 'text-end':
+      case 'reasoning-end':
+      case 'tool-call-end':
+        if (this.#block !== null) this.items.push(...itemsOf(this.#block, event))
+        this.#block = null
+        break
+      default:
     }
-    items.add(event)
-    if (event.type === 'tool-call-start') {
-      const { callId, name, namespace } = event.call
-      const call = namespace === undefined ? hosted.call(name) : null
-      if (call !== null) return begin({ ...newCall, call, callId })
-      clientCalls++
-    }
-    if (writing !== null && event.type === 'tool-call-delta') return write(writing, event.text)
-    if (writing !== null && event.type === 'tool-call-end') return end(writing, event.complete)
-    return pass(event)
-  }
-  return {
-    push: (batch) => batch.flatMap(translate),
-    ending: () => ending,
-    calls: () => calls,
-    clientCalls: () => clientCalls,
-    held: () => held,
-    items: items.items,
   }
 }
-
-const newCall = { args: '', isComplete: false, isShown: false }
 
 /** The stage of a call whose arguments are complete. */
 const calling: GenerationEvent = { type: 'hosted-tool-progress', block: 0, stage: 'calling' }
@@ -128,93 +150,33 @@ export function outcomeEvents({ stage, item }: HostedOutcome): GenerationEvent[]
   ]
 }
 
-/** Collects the model's output of a turn as input items of the next one. */
-type TurnItems = {
-  add(event: GenerationEvent): void
-  items(): readonly RequestItem[]
-}
-
-type EventOf<T extends GenerationEvent['type']> = Extract<GenerationEvent, { type: T }>
-
-function collectTurnItems(): TurnItems {
-  const items: RequestItem[] = []
-  let reasoning: { form: 'summary' | undefined; parts: string[]; part: number } | null = null
-  let text: { start: EventOf<'text-start'>; text: string } | null = null
-  let call: ToolCallItem | null = null
-
-  const add = (event: GenerationEvent): void => {
-    switch (event.type) {
-      case 'reasoning-start':
-        reasoning = { form: event.form, parts: [], part: -1 }
-        break
-      case 'reasoning-delta':
-        if (reasoning !== null) addReasoning(reasoning, event)
-        break
-      case 'reasoning-end':
-        if (reasoning !== null) items.push(...endReasoning(reasoning, event))
-        reasoning = null
-        break
-      case 'text-start':
-        text = { start: event, text: '' }
-        break
-      case 'text-delta':
-        if (text !== null) text.text += event.text
-        break
-      case 'text-end':
-        if (text !== null) items.push(...endText(text))
-        text = null
-        break
-      case 'tool-call-start':
-        call = { type: 'tool-call', ...event.call, arguments: '' }
-        break
-      case 'tool-call-delta':
-        if (call !== null) call.arguments += event.text
-        break
-      case 'tool-call-end':
-        if (call !== null && event.complete) items.push(call)
-        call = null
-        break
-      default:
+/** A block in the format in which a client would send it, so that a later replay is identical. */
+function itemsOf(
+  { start, parts }: { start: BlockStart; parts: readonly string[] },
+  end: BlockEnd,
+): RequestItem[] {
+  const text = parts.join('\n\n')
+  switch (start.type) {
+    case 'tool-call-start':
+      return end.complete ? [{ type: 'tool-call', ...start.call, arguments: text }] : []
+    case 'text-start': {
+      if (text === '') return []
+      const type = start.form === 'refusal' ? 'refusal' : 'text'
+      const phase = start.phase === undefined ? {} : { phase: start.phase }
+      return [{ type: 'message', role: 'assistant', parts: [{ type, text }], ...phase }]
+    }
+    case 'reasoning-start': {
+      const { sealed, sealedBy } = end.type === 'reasoning-end' ? end : {}
+      if (parts.length === 0 && sealed === undefined) return []
+      return [
+        {
+          type: 'reasoning',
+          summary: parts,
+          text: start.form === 'summary' ? '' : text,
+          ...(sealed === undefined ? {} : { sealed }),
+          ...(sealedBy === undefined ? {} : { sealedBy }),
+        },
+      ]
     }
   }
-  return { add, items: () => items }
-}
-
-function addReasoning(
-  reasoning: { parts: string[]; part: number },
-  { part, text }: EventOf<'reasoning-delta'>,
-): void {
-  if (part !== reasoning.part) reasoning.parts.push('')
-  reasoning.part = part
-  reasoning.parts[reasoning.parts.length - 1] += text
-}
-
-/** The format in which a client would send it, so that a later replay is identical. */
-function endReasoning(
-  { form, parts }: { form: 'summary' | undefined; parts: string[] },
-  { sealed, sealedBy }: EventOf<'reasoning-end'>,
-): RequestItem[] {
-  if (parts.length === 0 && sealed === undefined) return []
-  return [
-    {
-      type: 'reasoning',
-      summary: parts,
-      text: form === 'summary' ? '' : parts.join('\n\n'),
-      ...(sealed === undefined ? {} : { sealed }),
-      ...(sealedBy === undefined ? {} : { sealedBy }),
-    },
-  ]
-}
-
-function endText({ start, text }: { start: EventOf<'text-start'>; text: string }): RequestItem[] {
-  if (text === '') return []
-  const type = start.form === 'refusal' ? 'refusal' : 'text'
-  return [
-    {
-      type: 'message',
-      role: 'assistant',
-      parts: [{ type, text }],
-      ...(start.phase === undefined ? {} : { phase: start.phase }),
-    },
-  ]
 }
