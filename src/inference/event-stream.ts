@@ -4,26 +4,12 @@ import { type Chunk, viewOf } from './transport.ts'
 /** One server-sent event; `event` is empty if absent. */
 export type ServerSentEvent = { readonly event: string; readonly data: string }
 
-export type EventStreamParser = {
-  /** Returns the events that these bytes complete. */
-  push(chunk: Chunk): ServerSentEvent[]
-  /**
-   * Ends the stream. Returns the pending event, since the last blank line may be missing; it may be
-   * truncated.
-   */
-  end(): ServerSentEvent | null
-}
-
 /**
  * Parses text/event-stream (WHATWG HTML, 9.2.6) from bytes that may be split anywhere, including inside
  * a character or between CR and LF. Only new bytes are searched, so the cost of an event in many pieces
  * is linear. Throws when an event exceeds `eventBytesMax`.
  */
-export function createEventStreamParser(limits: { eventBytesMax: number }): EventStreamParser {
-  return new LineParser(limits.eventBytesMax)
-}
-
-class LineParser implements EventStreamParser {
+export class EventStreamParser {
   /** Handles split characters and the byte order mark. */
   readonly #decoder = new TextDecoder()
   #isInCharacter = true
@@ -33,16 +19,21 @@ class LineParser implements EventStreamParser {
   #data: string | null = null
   #skipLineFeed = false
 
-  constructor(eventCharsMax: number) {
-    this.#eventCharsMax = eventCharsMax
+  constructor(limits: { eventBytesMax: number }) {
+    this.#eventCharsMax = limits.eventBytesMax
   }
 
+  /** Returns the events that these bytes complete. */
   push(chunk: Chunk): ServerSentEvent[] {
     const out: ServerSentEvent[] = []
     this.#addText(this.#unifyLineEnds(this.#decode(chunk)), out)
     return out
   }
 
+  /**
+   * Ends the stream. Returns the pending event, since the last blank line may be missing; it may be
+   * truncated.
+   */
   end(): ServerSentEvent | null {
     const out: ServerSentEvent[] = []
     this.#addText(this.#unifyLineEnds(this.#decoder.decode()), out)

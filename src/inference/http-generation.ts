@@ -1,11 +1,7 @@
 import { AppError } from '#lib/errors.ts'
 import { type Failure, PullIterator, type Subscriber } from '#lib/pull-iterator.ts'
 import { orAfter } from '#lib/time-limit.ts'
-import {
-  createEventStreamParser,
-  type EventStreamParser,
-  type ServerSentEvent,
-} from './event-stream.ts'
+import { EventStreamParser, type ServerSentEvent } from './event-stream.ts'
 import { type EventBatch, type GenerationEvent, type Relay, withRelay } from './events.ts'
 import type { Chunk, UpstreamHttpResponse } from './transport.ts'
 import type { AdapterContext } from './upstream.ts'
@@ -142,7 +138,7 @@ class HttpGeneration extends PullIterator<EventBatch> implements Subscriber<Chun
     })
     await requireSuccess(response, upstream, relayError)
     if (isEventStream(response)) {
-      const parser = createEventStreamParser(limits)
+      const parser = new EventStreamParser(limits)
       this.#body = { chunks: response.chunks, parser, decoder }
     } else {
       this.#ending = decodeJson(await readText(response, jsonBodyBytesMax), decoder, out)

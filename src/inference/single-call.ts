@@ -1,5 +1,5 @@
-import type { EventBatch, GenerationEvent } from './events.ts'
-import type { Generate, GenerationJob } from './inference.ts'
+import type { EventBatch, FinishReason, GenerationEvent } from './events.ts'
+import type { Generate } from './inference.ts'
 
 /**
  * Enforces `parallelToolCalls: false` for upstreams that ignore it: the generation ends after its first
@@ -9,33 +9,52 @@ export function withSingleCall(generate: Generate): Generate {
   return (job) =>
     job.request.parallelToolCalls || job.request.tools.length === 0
       ? generate(job)
-      : generateToFirstCall(generate, job)
+      : endEarly(generate(job), createScan)
 }
 
-async function* generateToFirstCall(
-  generate: Generate,
-  job: GenerationJob,
-): AsyncGenerator<EventBatch, void, void> {
+function createScan(): (batch: EventBatch) => ScanResult {
   let hasCalled = false
-  let ending: EventBatch | null = null
-  for await (const batch of generate(job)) {
+  return (batch) => {
     for (const [at, event] of batch.entries()) {
       if (hasCalled && event.type.endsWith('-start')) {
-        ending = [...batch.slice(0, at), finishOf(batch)]
-        break
+        return { events: [...batch.slice(0, at), finishEarly(batch, 'tool-calls')], isEnd: true }
       }
       if (event.type === 'tool-call-end') hasCalled = true
     }
-    if (ending !== null) break
-    yield batch
+    return { events: batch, isEnd: false }
+  }
+}
+
+/** The events to emit for a batch, and whether the generation ends with them. */
+export type ScanResult = { readonly events: EventBatch; readonly isEnd: boolean }
+
+/** Ends a generation at a batch. The scan is created, and may throw, at the first pull. */
+export async function* endEarly(
+  batches: AsyncIterable<EventBatch>,
+  startScan: () => (batch: EventBatch) => ScanResult,
+): AsyncGenerator<EventBatch, void, void> {
+  const scan = startScan()
+  let ending: EventBatch | null = null
+  for await (const batch of batches) {
+    const { events, isEnd } = scan(batch)
+    if (isEnd) {
+      ending = events
+      break
+    }
+    if (events.length > 0 || events.relay !== undefined) yield events
   }
   // The upstream request has ended before the last batch is emitted: the reader may be slow.
   if (ending !== null) yield ending
 }
 
 /** The usage is known if the upstream had finished. */
-function finishOf(batch: EventBatch): GenerationEvent {
+export function finishEarly(
+  batch: EventBatch,
+  reason: FinishReason,
+  stopSequence?: string,
+): GenerationEvent {
   const last = batch.at(-1)
   const usage = last?.type === 'finish' ? last.usage : null
-  return { type: 'finish', reason: 'tool-calls', rawReason: null, usage }
+  const sequence = stopSequence === undefined ? {} : { stopSequence }
+  return { type: 'finish', reason, rawReason: null, usage, ...sequence }
 }

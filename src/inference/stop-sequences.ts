@@ -1,6 +1,7 @@
 import { AppError } from '#lib/errors.ts'
 import type { EventBatch, GenerationEvent } from './events.ts'
-import type { Generate, GenerationJob } from './inference.ts'
+import type { Generate } from './inference.ts'
+import { endEarly, finishEarly, type ScanResult } from './single-call.ts'
 
 /** All stop sequences of a request together: the automaton grows with their length. */
 const sequenceCharsMax = 16_384
@@ -10,47 +11,32 @@ const sequenceCharsMax = 16_384
  * sequence that completes first wins; of several, the longest. Only text that may be the start of a
  * sequence is held back. The upstream request ends at a match, so its usage is usually unknown.
  *
- * Only response text is sequencesToFind, each block separately. Relayed frames pass unchanged: their upstream
+ * Only response text is searched, each block separately. Relayed frames pass unchanged: their upstream
  * received the sequences and reports the match.
  */
 export function withStopSequences(generate: Generate): Generate {
-  return (job) =>
-    job.request.sampling.stopSequences.length === 0 ? generate(job) : generateUntil(generate, job)
-}
-
-async function* generateUntil(
-  generate: Generate,
-  job: GenerationJob,
-): AsyncGenerator<EventBatch, void, void> {
-  const scan = createScan(buildAutomaton(job.request.sampling.stopSequences))
-  let ending: EventBatch | null = null
-  for await (const batch of generate(job)) {
-    if (batch.relay !== undefined) {
-      yield batch
-      continue
-    }
-    const { events, isMatch } = scan(batch)
-    if (isMatch) {
-      ending = events
-      break
-    }
-    if (events.length > 0) yield events
+  return (job) => {
+    const { stopSequences } = job.request.sampling
+    if (stopSequences.length === 0) return generate(job)
+    return endEarly(generate(job), () => createScan(stopSequences))
   }
-  // The upstream request has ended before the last batch is emitted: the reader may be slow.
-  if (ending !== null) yield ending
 }
-
-type ScanResult = { events: GenerationEvent[]; isMatch: boolean }
 
 /** Scans one generation. */
-function createScan(automaton: Automaton): (batch: EventBatch) => ScanResult {
+function createScan(sequences: readonly string[]): (batch: EventBatch) => ScanResult {
+  const automaton = buildAutomaton(sequences)
   /** The open text block, if it is response text. */
   let block: number | null = null
   let state = start
-  const held = createHeldText()
+  /** The end of the text, which may be the start of a sequence. */
+  let held = ''
 
-  const emit = (out: GenerationEvent[], text: string) => {
-    if (text !== '' && block !== null) out.push({ type: 'text-delta', block, text })
+  /** Emits held text except its last characters. */
+  const emit = (out: GenerationEvent[], charsToHold: number) => {
+    const cut = held.length - charsToHold
+    if (cut === 0 || block === null) return
+    out.push({ type: 'text-delta', block, text: held.slice(0, cut) })
+    held = held.slice(cut)
   }
   /** Scans a text delta; returns the sequence that it completes. */
   const scanDelta = (event: TextDelta, out: GenerationEvent[]): string | null => {
@@ -59,73 +45,38 @@ function createScan(automaton: Automaton): (batch: EventBatch) => ScanResult {
       state = automaton.step(state, text.charCodeAt(at))
       const matchedChars = automaton.matchedChars(state)
       if (matchedChars === 0) continue
-      held.add(text.slice(0, at + 1))
-      emit(out, held.take(held.chars() - matchedChars))
-      return held.take(matchedChars)
+      held += text.slice(0, at + 1)
+      emit(out, matchedChars)
+      return held
     }
     const depth = automaton.depth(state)
-    if (depth === 0 && held.chars() === 0) {
-      out.push(event)
-      return null
+    if (depth === 0 && held === '') out.push(event)
+    else {
+      held += text
+      emit(out, depth)
     }
-    held.add(text)
-    emit(out, held.take(held.chars() - depth))
     return null
   }
-  const close = (out: GenerationEvent[]) => {
-    emit(out, held.take(held.chars()))
-    block = null
-    state = start
-  }
   return (batch) => {
+    if (batch.relay !== undefined) return { events: batch, isEnd: false }
     const out: GenerationEvent[] = []
     for (const event of batch) {
       if (event.type === 'text-delta' && event.block === block) {
         const stopSequence = scanDelta(event, out)
         if (stopSequence === null) continue
         out.push({ type: 'text-end', block, complete: true })
-        out.push(finishOf(batch, stopSequence))
-        return { events: out, isMatch: true }
+        out.push(finishEarly(batch, 'stop-sequence', stopSequence))
+        return { events: out, isEnd: true }
       }
       if (event.type === 'text-start') block = event.form === 'answer' ? event.block : null
-      if (event.type === 'text-end') close(out)
+      if (event.type === 'text-end') {
+        emit(out, 0)
+        block = null
+        state = start
+      }
       out.push(event)
     }
-    return { events: out, isMatch: false }
-  }
-}
-
-/** The usage is known if the upstream had finished. */
-function finishOf(batch: EventBatch, stopSequence: string): GenerationEvent {
-  const last = batch.at(-1)
-  const usage = last?.type === 'finish' ? last.usage : null
-  return { type: 'finish', reason: 'stop-sequence', rawReason: null, usage, stopSequence }
-}
-
-/** A queue of text pieces with constant cost per piece. */
-function createHeldText() {
-  const pieces: string[] = []
-  let chars = 0
-  return {
-    chars: () => chars,
-    add(text: string) {
-      pieces.push(text)
-      chars += text.length
-    },
-    /** Removes and returns the first `count` characters. */
-    take(count: number): string {
-      let taken = ''
-      while (taken.length < count) {
-        const piece = pieces[0]
-        if (piece === undefined) break
-        const missing = count - taken.length
-        taken += piece.slice(0, missing)
-        if (piece.length <= missing) pieces.shift()
-        else pieces[0] = piece.slice(missing)
-      }
-      chars -= taken.length
-      return taken
-    },
+    return { events: out, isEnd: false }
   }
 }
 

@@ -39,35 +39,22 @@ export function countableOf(request: CountedRequest): CountableContent {
 
 /** Adds the texts of an item; returns the estimated tokens of its other content. */
 function addItem(item: RequestItem, texts: string[]): number {
-  switch (item.type) {
-    case 'message':
-    case 'tool-result':
-      return item.parts.reduce((tokens, part) => tokens + addPart(part, texts), 0)
-    case 'tool-call':
-      texts.push(item.name, item.arguments)
-      return 0
-    case 'reasoning':
-      if (item.text !== '') texts.push(item.text)
-      else if (item.sealed !== undefined) return item.sealed.length / sealedCharsPerToken
-      else for (const text of item.summary) texts.push(text)
-      return 0
-    default:
-      return assertNever(item)
+  if (item.type === 'tool-call') {
+    texts.push(item.name, item.arguments)
+    return 0
   }
-}
-
-function addPart(part: ContentPart, texts: string[]): number {
-  switch (part.type) {
-    case 'text':
-    case 'refusal':
-      texts.push(part.text)
-      return 0
-    case 'image':
-    case 'file':
-      return mediaTokens(part)
-    default:
-      return assertNever(part)
+  if (item.type === 'reasoning') {
+    const { text, sealed, summary } = item
+    if (text === '' && sealed !== undefined) return sealed.length / sealedCharsPerToken
+    texts.push(...(text === '' ? summary : [text]))
+    return 0
   }
+  let mediaTokenCount = 0
+  for (const part of item.parts) {
+    if ('text' in part) texts.push(part.text)
+    else mediaTokenCount += mediaTokens(part)
+  }
+  return mediaTokenCount
 }
 
 function addTool(tool: Tool, texts: string[]): void {
@@ -80,22 +67,9 @@ function addTool(tool: Tool, texts: string[]): void {
 export function countChars(items: readonly RequestItem[]): number {
   let chars = 0
   for (const item of items) {
-    switch (item.type) {
-      case 'message':
-      case 'tool-result':
-        for (const part of item.parts) {
-          if (part.type === 'text' || part.type === 'refusal') chars += part.text.length
-        }
-        break
-      case 'tool-call':
-        chars += item.arguments.length
-        break
-      case 'reasoning':
-        chars += item.text.length + item.summary.reduce((sum, part) => sum + part.length, 0)
-        break
-      default:
-        assertNever(item)
-    }
+    if (item.type === 'tool-call') chars += item.arguments.length
+    else if (item.type === 'reasoning') chars += item.text.length + item.summary.join('').length
+    else for (const part of item.parts) if ('text' in part) chars += part.text.length
   }
   return chars
 }

@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test'
-import { createEventStreamParser, type ServerSentEvent } from '#inference/event-stream.ts'
+import { EventStreamParser, type ServerSentEvent } from '#inference/event-stream.ts'
 import { chunkOf } from '#inference/transport.ts'
 
 const encoder = new TextEncoder()
 
 function parse(pieces: Iterable<Uint8Array>, eventBytesMax = 1_000): ServerSentEvent[] {
-  const parser = createEventStreamParser({ eventBytesMax })
+  const parser = new EventStreamParser({ eventBytesMax })
   const events: ServerSentEvent[] = []
   for (const piece of pieces) events.push(...parser.push(chunkOf(piece)))
   const last = parser.end()
@@ -15,7 +15,7 @@ function parse(pieces: Iterable<Uint8Array>, eventBytesMax = 1_000): ServerSentE
 const parseText = (text: string) => parse([encoder.encode(text)])
 
 test('an event is emitted at its blank line', () => {
-  const parser = createEventStreamParser({ eventBytesMax: 1_000 })
+  const parser = new EventStreamParser({ eventBytesMax: 1_000 })
   expect(parser.push(chunkOf(encoder.encode('data: one\n')))).toEqual([])
   expect(parser.push(chunkOf(encoder.encode('\n')))).toEqual([{ event: '', data: 'one' }])
   expect(parser.end()).toBeNull()

@@ -1,4 +1,4 @@
-import { createEventStreamParser } from '#inference/event-stream.ts'
+import { EventStreamParser } from '#inference/event-stream.ts'
 import type { GenerationEvent } from '#inference/events.ts'
 import { createGrammar } from '#inference/grammar.ts'
 import type { GenerationRequest } from '#inference/request.ts'
@@ -20,7 +20,7 @@ export type DecodingOptions = Partial<Omit<ChatDecoderOptions, 'toolNames'>> & {
 /** Decodes the bytes of a stream in these pieces, and checks the grammar. */
 export function decodeBytes(pieces: Iterable<Uint8Array>, options: DecodingOptions = {}): Decoded {
   return decode(options, (push) => {
-    const parser = createEventStreamParser({ eventBytesMax: 1_048_576 })
+    const parser = new EventStreamParser({ eventBytesMax: 1_048_576 })
     for (const piece of pieces) for (const message of parser.push(chunkOf(piece))) push(message)
     const last = parser.end()
     if (last !== null) push(last)

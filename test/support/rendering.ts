@@ -1,4 +1,4 @@
-import { createEventStreamParser } from '#inference/event-stream.ts'
+import { EventStreamParser } from '#inference/event-stream.ts'
 import type { GenerationEvent } from '#inference/events.ts'
 import type { Decoder } from '#inference/http-generation.ts'
 import { createToolNames } from '#inference/tools.ts'
@@ -64,7 +64,7 @@ export type DecodedProtocol = 'chat-completions' | 'responses' | 'messages'
 export type Decoded = { batches: GenerationEvent[][]; failure: AppError | null }
 
 export function decodeReads(protocol: DecodedProtocol, reads: readonly Uint8Array[]): Decoded {
-  const parser = createEventStreamParser(limits)
+  const parser = new EventStreamParser(limits)
   const decoder = openDecoder(protocol)
   const batches: GenerationEvent[][] = []
   const take = (decode: (out: GenerationEvent[]) => void) => {

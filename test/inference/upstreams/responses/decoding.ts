@@ -1,4 +1,4 @@
-import { createEventStreamParser } from '#inference/event-stream.ts'
+import { EventStreamParser } from '#inference/event-stream.ts'
 import type { Citation, GenerationEvent, TokenLogprob } from '#inference/events.ts'
 import { createGrammar } from '#inference/grammar.ts'
 import type { Decoder } from '#inference/http-generation.ts'
@@ -30,7 +30,7 @@ export function openDecoder(options: Options = {}): Decoder {
 
 /** Decodes a stream that arrives in these reads, and checks it against the grammar. */
 export function decodeReads(reads: readonly Uint8Array[], options: Options = {}): Decoded {
-  const parser = createEventStreamParser({ eventBytesMax: 16_777_216 })
+  const parser = new EventStreamParser({ eventBytesMax: 16_777_216 })
   const decoder = openDecoder(options)
   return collect((events) => {
     for (const bytes of reads) {
