@@ -176,10 +176,9 @@ export class LocalRun {
     const { journal, runnerId } = this.#deps
     this.#phase = 'streaming'
     const frames = renderer.open()
-    const opened = { ...head, runnerId, object: renderer.stored() }
     this.#entry = journal.open({
       id: this.id,
-      opened: this.#wasQueued ? null : opened,
+      opened: this.#wasQueued ? null : { ...head, runnerId, object: renderer.stored() },
       onWritten: (last) => this.#log.persistedUpTo(last),
       onFailed: () => this.#log.keepForReaders(),
     })
