@@ -10,7 +10,6 @@ import { postToCounter, readCount } from '#inference/upstream-http.ts'
 import { newId } from '#lib/id.ts'
 import { createDecoder } from './decode.ts'
 import { encodeRequest } from './encode.ts'
-import type { ResponsesBody } from './wire.ts'
 
 /** Upstreams that speak the Responses format natively. */
 export const responses: Adapter = {
@@ -31,7 +30,7 @@ export const responses: Adapter = {
   rerank: postRerank,
 }
 
-function encode(request: GenerationRequest, context: AdapterContext): ResponsesBody {
+function encode(request: GenerationRequest, context: AdapterContext) {
   const { model, upstream } = context
   return encodeRequest(request, { model, targetName: targetName(context), quirks: upstream.quirks })
 }

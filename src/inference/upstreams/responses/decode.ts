@@ -2,29 +2,16 @@ import { isDoneMarker, reportedError, truncatedResponse } from '#inference/decod
 import type { ServerSentEvent } from '#inference/event-stream.ts'
 import type { FinishReason, GenerationEvent } from '#inference/events.ts'
 import type { Decoder } from '#inference/http-generation.ts'
-import type { ToolName } from '#inference/request.ts'
 import { errorFromPayload } from '#inference/upstream-error.ts'
 import { readRecords, readText } from '#inference/upstream-fields.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import { finishItem, handleItemEvent } from './item-events.ts'
-import { compareOutput, createItem, type Item, type Items, sentCharsOf } from './items.ts'
+import { endItem, handleItemEvent } from './item-events.ts'
+import { compareOutput, createItem } from './items.ts'
+import { type DecoderOptions, type Outcome, Output, type OutputItem } from './output.ts'
 import { readUsage, textCharsOf } from './read.ts'
-import { createBlockSequence, endLane, endSequence, type Outcome } from './sequence.ts'
+import { TextItem } from './text-item.ts'
 import { type EndStatus, eventMeanings } from './wire.ts'
-
-export type DecoderOptions = {
-  /** Whether log probabilities were requested; LM Studio sends them in any case. */
-  logprobs: boolean
-  /** The most argument text of all tool calls together, in characters. */
-  toolArgumentCharsMax: number
-  /** `sealedBy` of the reasoning in this response. */
-  sealedBy: string
-  /** Whether the request allows a call of this tool; a call that it does not allow is a failure. */
-  mayCall: (tool: ToolName) => boolean
-  /** Returns a call id for a call whose id is missing or already used. */
-  mintCallId: () => string
-}
 
 /**
  * Decodes the response to POST /responses, streamed or whole, of any server that speaks the format.
@@ -36,12 +23,12 @@ export function createDecoder(options: DecoderOptions): Decoder {
 }
 
 class ResponseDecoder implements Decoder {
-  readonly #items: Items
+  readonly #output: Output
   #isStarted = false
   #state: Decoder['state'] = 'open'
 
   constructor(options: DecoderOptions) {
-    this.#items = createItems(options)
+    this.#output = new Output(options)
   }
 
   get state() {
@@ -56,7 +43,7 @@ class ResponseDecoder implements Decoder {
       // A proxy's keep-alive, or the end of a truncated body.
       return
     }
-    this.#items.sequence.sink = out
+    this.#output.sink = out
     const type = typeof payload['type'] === 'string' ? payload['type'] : event
     const meaning = eventMeanings.get(type)
     if (meaning === undefined) {
@@ -69,7 +56,7 @@ class ResponseDecoder implements Decoder {
       const response = asRecord(payload['response'])
       this.#finish(worseOf(meaning.status, response['status']), response, out)
     } else {
-      handleItemEvent(this.#items, meaning, payload)
+      handleItemEvent(this.#output, meaning, payload)
     }
   }
 
@@ -80,7 +67,7 @@ class ResponseDecoder implements Decoder {
       throwIfError(response)
       return
     }
-    this.#items.sequence.sink = out
+    this.#output.sink = out
     this.#start(out)
     this.#finish(statusOf(response), response, out)
   }
@@ -106,24 +93,8 @@ class ResponseDecoder implements Decoder {
     if (status === 'cancelled') {
       throw new AppError('upstream_error', 'The upstream cancelled the response.')
     }
-    out.push(finishGeneration(this.#items, status, response))
+    out.push(finishGeneration(this.#output, status, response))
     this.#state = 'done'
-  }
-}
-
-function createItems(options: DecoderOptions): Items {
-  return {
-    all: [],
-    byId: new Map(),
-    sequence: createBlockSequence(),
-    calls: {
-      takenCallIds: new Set(),
-      mayCall: options.mayCall,
-      mintCallId: options.mintCallId,
-      argumentCharsLeft: options.toolArgumentCharsMax,
-    },
-    logprobs: options.logprobs,
-    sealedBy: options.sealedBy,
   }
 }
 
@@ -156,22 +127,28 @@ function worseOf(named: EndStatus, status: unknown): EndStatus {
  * every item and returns the closing event.
  */
 function finishGeneration(
-  items: Items,
+  output: Output,
   status: 'completed' | 'incomplete',
   response: JsonObject,
 ): GenerationEvent {
-  const output = readRecords(response['output'])
-  const { finals, missing } = compareOutput(items, output)
-  for (const item of items.all.filter(({ done }) => !done)) {
-    endItem(item, status, finals.get(item) ?? item.announced)
+  const { items } = output
+  const finalOutput = readRecords(response['output'])
+  const { finals, missing } = compareOutput(items, finalOutput)
+  for (const item of items.filter(({ done }) => !done)) {
+    const final = finals.get(item) ?? item.announced
+    endItem(item, final, outcomeOf(item, status, final))
   }
   for (const final of missing) {
     const type = readText(final['type']) ?? ''
-    const isStreamed = isAlreadyStreamed(items, type, output)
-    const item = createItem(items, type)
-    if (item !== null) endItem(item, status, isStreamed ? withoutText(final) : final)
+    const isStreamed = isAlreadyStreamed(items, type, finalOutput)
+    const item = createItem(output, type)
+    // The sealed payload of reasoning remains, or nothing.
+    const { summary: _summary, content: _content, ...rest } = final
+    if (item !== null) endItem(item, isStreamed ? rest : final, outcomeOf(item, status, final))
   }
-  endSequence(items.sequence)
+  // The last block was kept open because it might be the last.
+  output.active?.close(output.active.outcome !== 'incomplete')
+  output.active = null
   const { reason } = asRecord(response['incomplete_details'])
   const rawReason = (status === 'incomplete' ? readText(reason) : null) ?? status
   return {
@@ -182,44 +159,41 @@ function finishGeneration(
   }
 }
 
-function endItem(item: Item, status: 'completed' | 'incomplete', final: JsonObject): void {
-  const outcome = outcomeOf(item, status, final)
-  finishItem(item, final)
-  endLane(item.body.lane, outcome)
-}
-
 /** The item's own status counts; without one, whether its text is known to be complete. */
-function outcomeOf(item: Item, status: 'completed' | 'incomplete', final: JsonObject): Outcome {
+function outcomeOf(
+  item: OutputItem,
+  status: 'completed' | 'incomplete',
+  final: JsonObject,
+): Outcome {
   if (final['status'] === 'completed') return 'complete'
   if (final['status'] === 'incomplete') return 'incomplete'
-  return status === 'completed' || item.body.lane.settled ? 'complete' : 'incomplete'
+  return status === 'completed' || item.settled ? 'complete' : 'incomplete'
 }
 
 /**
  * Whether all text of this item type was streamed, only divided into other items. Repeating it would
  * be worse than the wrong division.
  */
-function isAlreadyStreamed(items: Items, type: string, output: readonly JsonObject[]): boolean {
+function isAlreadyStreamed(
+  items: readonly OutputItem[],
+  type: string,
+  finalOutput: readonly JsonObject[],
+): boolean {
   if (type !== 'message' && type !== 'reasoning') return false
   let chars = 0
-  for (const final of output) if (final['type'] === type) chars += textCharsOf(final)
-  for (const { body } of items.all) if (body.kind === type) chars -= sentCharsOf(body)
+  for (const final of finalOutput) if (final['type'] === type) chars += textCharsOf(final)
+  for (const item of items)
+    if (item instanceof TextItem && item.type === type) chars -= item.sentChars
   return chars <= 0
 }
 
-/** Leaves the sealed payload of reasoning, or nothing. */
-function withoutText(item: JsonObject): JsonObject {
-  const { summary: _summary, content: _content, ...rest } = item
-  return rest
-}
-
 function finishReason(
-  items: Items,
+  items: readonly OutputItem[],
   status: 'completed' | 'incomplete',
   rawReason: string,
 ): FinishReason {
   if (status === 'incomplete') return rawReason === 'content_filter' ? 'content-filter' : 'length'
-  return items.all.some(({ body }) => body.kind === 'tool-call') ? 'tool-calls' : 'stop'
+  return items.some(({ kind }) => kind === 'tool-call') ? 'tool-calls' : 'stop'
 }
 
 function throwIfError(payload: JsonObject): void {

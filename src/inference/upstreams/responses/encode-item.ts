@@ -1,15 +1,15 @@
 import { reasoningText } from '#inference/message-parts.ts'
-import type { ContentPart, ReasoningItem, RequestItem, Role } from '#inference/request.ts'
+import type { ContentPart, ReasoningItem, RequestItem } from '#inference/request.ts'
 import { markFailure } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { assertNever } from '#lib/assert.ts'
-import type { WireItem, WirePart } from './wire.ts'
+import { type JsonObject, withoutNulls } from '#lib/json.ts'
 
 /** `targetName`: the target that reads the items, as `ReasoningItem.sealedBy` names it. */
 type ItemTarget = { quirks: UpstreamQuirks; targetName: string }
 
 /** One item of the history in the Responses format; none where it would be empty. */
-export function encodeItem(item: RequestItem, { quirks, targetName }: ItemTarget): WireItem[] {
+export function encodeItem(item: RequestItem, { quirks, targetName }: ItemTarget): JsonObject[] {
   switch (item.type) {
     case 'message':
       return [encodeMessage(item, quirks)]
@@ -36,28 +36,19 @@ export function encodeItem(item: RequestItem, { quirks, targetName }: ItemTarget
 function encodeMessage(
   item: Extract<RequestItem, { type: 'message' }>,
   quirks: UpstreamQuirks,
-): WireItem {
+): JsonObject {
   const phase = item.phase === undefined ? {} : { phase: item.phase }
   if (item.role !== 'assistant') {
-    const role = wireRole(item.role, quirks)
+    const isReplaced = item.role === 'developer' && !quirks.developerRole
+    const role = isReplaced ? 'system' : item.role
     return { type: 'message', role, content: item.parts.map(inputPart), ...phase }
   }
   // Servers that check assistant parts against OpenAI's types require an id (vLLM did), but all
   // accept a string, which carries nearly every message.
   const text = soleText(item.parts)
-  return text === null
-    ? {
-        type: 'message',
-        role: 'assistant',
-        content: item.parts.map(outputPart),
-        status: 'completed',
-        ...phase,
-      }
-    : { type: 'message', role: 'assistant', content: text, ...phase }
-}
-
-function wireRole(role: Role, quirks: UpstreamQuirks): Role {
-  return role === 'developer' && !quirks.developerRole ? 'system' : role
+  const content = text ?? item.parts.map(outputPart)
+  const status = text === null ? { status: 'completed' } : {}
+  return { type: 'message', role: 'assistant', content, ...status, ...phase }
 }
 
 function soleText(parts: readonly ContentPart[]): string | null {
@@ -66,7 +57,7 @@ function soleText(parts: readonly ContentPart[]): string | null {
   return first.type === 'text' && second === undefined ? first.text : null
 }
 
-function inputPart(part: ContentPart): WirePart {
+function inputPart(part: ContentPart): JsonObject {
   switch (part.type) {
     case 'text':
     case 'refusal':
@@ -77,16 +68,14 @@ function inputPart(part: ContentPart): WirePart {
     case 'file':
       return {
         type: 'input_file',
-        ...(part.data === null ? {} : { file_data: part.data }),
-        ...(part.url === null ? {} : { file_url: part.url }),
-        ...(part.filename === null ? {} : { filename: part.filename }),
+        ...withoutNulls({ file_data: part.data, file_url: part.url, filename: part.filename }),
       }
     default:
       return assertNever(part)
   }
 }
 
-function outputPart(part: ContentPart): WirePart {
+function outputPart(part: ContentPart): JsonObject {
   if (part.type === 'text') return { type: 'output_text', text: part.text, annotations: [] }
   if (part.type === 'refusal') return { type: 'refusal', refusal: part.text }
   return inputPart(part)
@@ -97,8 +86,8 @@ function outputPart(part: ContentPart): WirePart {
  * both. Without a payload, the text is required by llama.cpp, so the summary serves as the text
  * where there is no other.
  */
-function encodeReasoning(item: ReasoningItem, { quirks, targetName }: ItemTarget): WireItem[] {
-  const summary = item.summary.map((text) => ({ type: 'summary_text' as const, text }))
+function encodeReasoning(item: ReasoningItem, { quirks, targetName }: ItemTarget): JsonObject[] {
+  const summary = item.summary.map((text) => ({ type: 'summary_text', text }))
   if (isSealedFor(targetName, item)) {
     return [{ type: 'reasoning', summary, encrypted_content: item.sealed }]
   }

@@ -1,9 +1,6 @@
 import type {
-  CustomTool,
-  FunctionTool,
   GenerationRequest,
   OutputFormat,
-  Sampling,
   Tool,
   ToolChoice,
   ToolName,
@@ -12,16 +9,8 @@ import { refusePrefill } from '#inference/request.ts'
 import { isSameTool } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { assertNever } from '#lib/assert.ts'
+import { type JsonObject, withoutNulls } from '#lib/json.ts'
 import { encodeItem, isSealedFor } from './encode-item.ts'
-import type {
-  ResponsesBody,
-  WireCustomTool,
-  WireFormat,
-  WireFunctionTool,
-  WireNamespaceTool,
-  WireTool,
-  WireToolChoice,
-} from './wire.ts'
 
 /**
  * The body of POST /responses for a request. It always carries the whole context and no ids, and
@@ -31,29 +20,33 @@ import type {
 export function encodeRequest(
   request: GenerationRequest,
   target: { model: string; targetName: string; quirks: UpstreamQuirks },
-): ResponsesBody {
+): JsonObject {
   refusePrefill(request)
   const { quirks } = target
+  const { sampling } = request
   const include = encodeInclude(request, target)
-  return {
+  return withoutNulls({
     model: target.model,
-    ...(request.instructions === null ? {} : { instructions: request.instructions }),
+    instructions: request.instructions,
     input: request.items.flatMap((item) => encodeItem(item, target)),
     ...toolFields(request, quirks),
-    ...textField(request, quirks),
-    ...(quirks.reasoningEffort === 'none' ? {} : reasoningField(request.reasoning)),
-    ...(include.length === 0 ? {} : { include }),
-    ...samplingFields(request.sampling),
+    text: encodeText(request, quirks),
+    reasoning: quirks.reasoningEffort === 'none' ? null : encodeReasoning(request),
+    include: include.length === 0 ? null : include,
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    presence_penalty: sampling.presencePenalty,
+    frequency_penalty: sampling.frequencyPenalty,
+    max_output_tokens: sampling.maxOutputTokens,
+    top_logprobs: sampling.topLogprobs,
     ...(quirks.vendorFields ? vendorFields(request) : {}),
     stream: true,
     store: false,
-  }
+  })
 }
 
-type ToolFields = Pick<ResponsesBody, 'tools' | 'tool_choice' | 'parallel_tool_calls'>
-
 /** No call options are sent without tools: some servers reject a choice among none. */
-function toolFields(request: GenerationRequest, quirks: UpstreamQuirks): ToolFields {
+function toolFields(request: GenerationRequest, quirks: UpstreamQuirks): JsonObject {
   if (request.tools.length === 0) return {}
   return {
     tools: encodeTools(request.tools, quirks),
@@ -63,57 +56,39 @@ function toolFields(request: GenerationRequest, quirks: UpstreamQuirks): ToolFie
 }
 
 /** Groups tools by namespace, at the position of the first tool of each. */
-function encodeTools(tools: readonly Tool[], quirks: UpstreamQuirks): WireTool[] {
-  const wire: WireTool[] = []
-  const groups = new Map<string, WireNamespaceTool>()
+function encodeTools(tools: readonly Tool[], quirks: UpstreamQuirks): JsonObject[] {
+  const wire: JsonObject[] = []
+  const groups = new Map<string | undefined, JsonObject[]>()
   for (const tool of tools) {
-    const encoded =
-      tool.type === 'function' ? encodeFunctionTool(tool, quirks) : encodeCustomTool(tool)
     const { namespace } = tool
-    const group = namespace === undefined ? undefined : groups.get(namespace)
-    if (namespace === undefined) {
-      wire.push(encoded)
-    } else if (group !== undefined) {
-      group.tools.push(encoded)
-    } else {
+    let group = namespace === undefined ? wire : groups.get(namespace)
+    if (group === undefined) {
+      group = []
+      groups.set(namespace, group)
       // The format requires a description.
-      const opened: WireNamespaceTool = {
-        type: 'namespace',
-        name: namespace,
-        description: tool.namespaceDescription ?? namespace,
-        tools: [encoded],
-      }
-      groups.set(namespace, opened)
-      wire.push(opened)
+      const description = tool.namespaceDescription ?? namespace
+      wire.push({ type: 'namespace', name: namespace, description, tools: group })
     }
+    group.push(encodeTool(tool, quirks))
   }
   return wire
 }
 
-function encodeFunctionTool(tool: FunctionTool, quirks: UpstreamQuirks): WireFunctionTool {
-  return {
-    type: 'function',
-    name: tool.name,
-    ...(tool.description === null ? {} : { description: tool.description }),
-    parameters: tool.parameters ?? { type: 'object', properties: {} },
-    ...strictField(tool.strict, quirks),
+function encodeTool(tool: Tool, quirks: UpstreamQuirks): JsonObject {
+  const { type, name, description } = tool
+  const head = { type, name, ...(description === null ? {} : { description }) }
+  if (tool.type === 'custom') {
+    return { ...head, ...(tool.grammar && { format: { type: 'grammar', ...tool.grammar } }) }
   }
-}
-
-function encodeCustomTool(tool: CustomTool): WireCustomTool {
-  return {
-    type: 'custom',
-    name: tool.name,
-    ...(tool.description === null ? {} : { description: tool.description }),
-    ...(tool.grammar === null ? {} : { format: { type: 'grammar', ...tool.grammar } }),
-  }
+  const parameters = tool.parameters ?? { type: 'object', properties: {} }
+  return { ...head, parameters, ...strictField(tool.strict, quirks) }
 }
 
 function strictField(strict: boolean | null, quirks: UpstreamQuirks): { strict?: boolean } {
   return strict === null ? {} : { strict: strict && quirks.strictTools }
 }
 
-function encodeToolChoice(choice: ToolChoice, tools: readonly Tool[]): WireToolChoice {
+function encodeToolChoice(choice: ToolChoice, tools: readonly Tool[]) {
   switch (choice.type) {
     case 'none':
     case 'auto':
@@ -139,50 +114,35 @@ function nameFields({ name, namespace }: ToolName): ToolName {
   return namespace === undefined ? { name } : { name, namespace }
 }
 
-function textField(
-  request: GenerationRequest,
+/** Null where the model's default applies. */
+function encodeText(
+  { format, verbosity }: GenerationRequest,
   quirks: UpstreamQuirks,
-): Pick<ResponsesBody, 'text'> {
-  const format = encodeFormat(request.format, quirks)
-  if (format === null && request.verbosity === null) return {}
-  return {
-    text: {
-      ...(format === null ? {} : { format }),
-      ...(request.verbosity === null ? {} : { verbosity: request.verbosity }),
-    },
-  }
+): JsonObject | null {
+  if (format.type === 'text' && verbosity === null) return null
+  return withoutNulls({ format: encodeFormat(format, quirks), verbosity })
 }
 
-function encodeFormat(format: OutputFormat, quirks: UpstreamQuirks): WireFormat | null {
+function encodeFormat(format: OutputFormat, quirks: UpstreamQuirks): JsonObject | null {
   switch (format.type) {
     case 'text':
       return null
     case 'json-object':
       return { type: 'json_object' }
-    case 'json-schema':
-      return {
-        type: 'json_schema',
-        name: format.name,
-        ...(format.description === null ? {} : { description: format.description }),
-        schema: format.schema,
-        ...strictField(format.strict, quirks),
-      }
+    case 'json-schema': {
+      const { name, description, schema, strict } = format
+      const head = { type: 'json_schema', name, ...(description === null ? {} : { description }) }
+      return { ...head, schema, ...strictField(strict, quirks) }
+    }
     default:
       return assertNever(format)
   }
 }
 
-function reasoningField(
-  reasoning: GenerationRequest['reasoning'],
-): Pick<ResponsesBody, 'reasoning'> {
+/** Null where the model's default applies. */
+function encodeReasoning({ reasoning }: GenerationRequest): JsonObject | null {
   const { effort, summary } = reasoning
-  if (effort === null && summary === null) return {}
-  return {
-    reasoning: {
-      ...(effort === null ? {} : { effort }),
-      ...(summary === null ? {} : { summary }),
-    },
-  }
+  return effort === null && summary === null ? null : withoutNulls({ effort, summary })
 }
 
 /**
@@ -206,32 +166,10 @@ function encodeInclude(
   ]
 }
 
-function samplingFields(sampling: Sampling): Partial<ResponsesBody> {
-  return withoutNulls({
-    temperature: sampling.temperature,
-    top_p: sampling.topP,
-    presence_penalty: sampling.presencePenalty,
-    frequency_penalty: sampling.frequencyPenalty,
-    max_output_tokens: sampling.maxOutputTokens,
-    top_logprobs: sampling.topLogprobs,
-  })
-}
-
-function vendorFields(request: GenerationRequest): Partial<ResponsesBody> {
-  return withoutNulls({
+function vendorFields(request: GenerationRequest): JsonObject {
+  return {
     prompt_cache_key: request.promptCacheKey,
     safety_identifier: request.safetyIdentifier,
     service_tier: request.serviceTier,
-  })
-}
-
-function withoutNulls<T extends Record<string, unknown>>(
-  fields: T,
-): { [K in keyof T]?: NonNullable<T[K]> } {
-  const present: { [K in keyof T]?: NonNullable<T[K]> } = {}
-  for (const name in fields) {
-    const value = fields[name]
-    if (value !== null && value !== undefined) present[name] = value
   }
-  return present
 }

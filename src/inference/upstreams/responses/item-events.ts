@@ -1,60 +1,43 @@
 import { readNumber, readText } from '#inference/upstream-fields.ts'
 import { assertNever } from '#lib/assert.ts'
-import { isRecord, type JsonObject } from '#lib/json.ts'
-import { announceHostedTool, progressHostedTool } from './hosted-tool.ts'
-import {
-  announceItem,
-  findItem,
-  findItemToEnd,
-  findOrCreateItem,
-  type Item,
-  type Items,
-} from './items.ts'
-import {
-  addText,
-  annotate,
-  announceMessage,
-  announceTextPart,
-  completeText,
-  finishMessage,
-} from './message.ts'
-import { addReasoning, announceParagraph, completeReasoning, finishReasoning } from './reasoning.ts'
-import { endLane, type LaneKind, settleLane } from './sequence.ts'
-import {
-  addToolInput,
-  announceToolCall,
-  completeToolInput,
-  finishToolCall,
-  inputFields,
-} from './tool-call.ts'
-import type { EventMeaning } from './wire.ts'
+import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
+import { announceItem, findItem, findItemToEnd, itemFor } from './items.ts'
+import type { Outcome, Output, OutputItem } from './output.ts'
+import { Message, Reasoning, TextItem } from './text-item.ts'
+import { HostedTool, ToolCall } from './tool-item.ts'
+import { type EventMeaning, inputFields, type TextLabel } from './wire.ts'
 
-export type ItemMeaning = Exclude<EventMeaning, { about: 'end' } | { about: 'error' }>
+type ItemMeaning = Exclude<EventMeaning, { about: 'end' } | { about: 'error' }>
+type MeaningOf<About extends EventMeaning['about']> = Extract<EventMeaning, { about: About }>
 
 /** Handles an event about one output item or a part of it. */
-export function handleItemEvent(items: Items, meaning: ItemMeaning, event: JsonObject): void {
+export function handleItemEvent(output: Output, meaning: ItemMeaning, event: JsonObject): void {
   switch (meaning.about) {
     case 'text':
-      handleText(items, meaning, event)
-      break
-    case 'reasoning':
-      handleReasoning(items, meaning, event)
+      handleText(output, meaning, event)
       break
     case 'part':
-      handlePart(items, meaning, event)
+      handlePart(output, meaning, event)
       break
     case 'tool-input':
-      handleToolInput(items, meaning, event)
+      handleToolInput(output, meaning, event)
       break
-    case 'annotation':
-      handleAnnotation(items, event)
+    case 'annotation': {
+      const item = findItem(output, event, 'message')
+      if (item instanceof Message && !item.done) item.annotate(event['annotation'])
       break
-    case 'hosted-tool':
-      handleHostedToolProgress(items, meaning, event)
+    }
+    case 'hosted-tool': {
+      const item = findItem(output, event, 'hosted-tool')
+      const isMeant = item instanceof HostedTool && !item.done && item.type === meaning.type
+      if (isMeant) item.reportStage(meaning.stage)
       break
-    case 'item':
-      if (meaning.step === 'added') handleItemAdded(items, event)
-      else handleItemDone(items, event)
+    }
+    case 'item-added':
+      if (isRecord(event['item'])) announceItem(output, event, event['item'])
+      break
+    case 'item-done':
+      if (isRecord(event['item'])) handleItemDone(output, event, event['item'])
       break
     default:
       assertNever(meaning)
@@ -62,139 +45,73 @@ export function handleItemEvent(items: Items, meaning: ItemMeaning, event: JsonO
 }
 
 /** Ends an item with its final state. */
-export function finishItem(item: Item, final: JsonObject): void {
-  const { body } = item
+export function endItem(item: OutputItem, final: JsonObject, outcome: Outcome): void {
   item.done = true
   item.announced = {}
-  switch (body.kind) {
-    case 'message':
-      finishMessage(body, final)
-      break
-    case 'reasoning':
-      finishReasoning(body, final)
-      break
-    case 'tool-call':
-      finishToolCall(body, final)
-      break
-    case 'hosted-tool':
-      announceHostedTool(body, final)
-      break
-    default:
-      assertNever(body)
-  }
+  item.finish(final)
+  item.end(outcome)
 }
 
-type MeaningOf<About extends EventMeaning['about']> = Extract<EventMeaning, { about: About }>
-
-function handleText(items: Items, meaning: MeaningOf<'text'>, event: JsonObject): void {
-  const { form, step } = meaning
-  const text = readText(event[step === 'delta' ? 'delta' : form === 'refusal' ? 'refusal' : 'text'])
+function handleText(output: Output, meaning: MeaningOf<'text'>, event: JsonObject): void {
+  const { label, step } = meaning
+  const text = readText(
+    event[step === 'delta' ? 'delta' : label === 'refusal' ? 'refusal' : 'text'],
+  )
   if (text === null) return
-  const item = itemFor(items, event, { type: 'message', kind: 'message', step })
-  if (item === null) return
-  const { body } = item
-  const piece = { form, text, logprobs: event['logprobs'] }
+  const item = itemFor(output, event, meaning)
+  if (!(item instanceof TextItem)) return
+  const itemLabel = labelIn(item, label)
   if (step === 'delta') {
-    if (body.kind === 'message') addText(body, piece)
-    else if (body.kind === 'reasoning') addReasoning(body, { carrier: 'raw', index: null, text })
-    return
-  }
-  if (body.kind === 'message') completeText(body, piece)
-  else if (body.kind === 'reasoning') completeReasoning(body, 'raw', text)
-  settleLane(body.lane)
-}
-
-function handleReasoning(items: Items, meaning: MeaningOf<'reasoning'>, event: JsonObject): void {
-  const { carrier, step } = meaning
-  const text = readText(event[step === 'delta' ? 'delta' : 'text'])
-  if (text === null) return
-  const body = itemFor(items, event, { type: 'reasoning', kind: 'reasoning', step })?.body
-  if (body?.kind !== 'reasoning') return
-  if (step === 'delta') {
-    addReasoning(body, { carrier, index: readNumber(event['summary_index']), text })
+    item.add(itemLabel, readNumber(event['summary_index']), text, event['logprobs'])
   } else {
-    completeReasoning(body, carrier, text)
-    settleLane(body.lane)
+    item.complete(itemLabel, text, event['logprobs'])
+    item.settle()
   }
 }
 
-function handlePart(items: Items, meaning: MeaningOf<'part'>, event: JsonObject): void {
-  const part = isRecord(event['part']) ? event['part'] : {}
+/** Text that a server streams as an answer in an item of reasoning is reasoning. */
+function labelIn(item: TextItem, label: TextLabel): TextLabel {
+  return item instanceof Reasoning && label !== 'summary' ? 'raw' : label
+}
+
+function handlePart(output: Output, meaning: MeaningOf<'part'>, event: JsonObject): void {
+  const part = asRecord(event['part'])
   const text = readText(part['text']) ?? readText(part['refusal'])
   const isReasoning = meaning.of !== 'content' || part['type'] === 'reasoning_text'
   const kind = isReasoning ? 'reasoning' : 'message'
   // Only a part that carries text may create an item.
   const isKnown = meaning.step === 'added' || text === null
   const item = isKnown
-    ? findItem(items, event, kind)
-    : itemFor(items, event, { type: kind, kind, step: 'done' })
-  if (item === null || item.done) return
-  const { body } = item
-  if (body.kind === 'reasoning') {
-    const carrier = meaning.of === 'summary' ? 'summary' : 'raw'
-    const index = readNumber(event[carrier === 'summary' ? 'summary_index' : 'content_index'])
-    if (meaning.step === 'added') announceParagraph(body, carrier, index)
-    else if (text !== null) completeReasoning(body, carrier, text)
-  } else if (body.kind === 'message') {
-    const form = part['type'] === 'refusal' ? 'refusal' : 'answer'
-    const index = readNumber(event['content_index'])
-    if (meaning.step === 'added') announceTextPart(body, form, index)
-    else if (text !== null) completeText(body, { form, text, logprobs: part['logprobs'] })
+    ? findItem(output, event, kind)
+    : itemFor(output, event, { type: kind, kind, step: 'done' })
+  if (!(item instanceof TextItem) || item.done) return
+  const form = part['type'] === 'refusal' ? 'refusal' : 'answer'
+  const label = labelIn(item, meaning.of === 'summary' ? 'summary' : form)
+  if (meaning.step === 'added') {
+    const field = label === 'summary' ? 'summary_index' : 'content_index'
+    item.announcePart(label, readNumber(event[field]))
+  } else if (text !== null) {
+    item.complete(label, text, part['logprobs'])
   }
 }
 
-function handleToolInput(items: Items, meaning: MeaningOf<'tool-input'>, event: JsonObject): void {
-  const { itemType, step } = meaning
-  const body = itemFor(items, event, { type: itemType, kind: 'tool-call', step })?.body
-  if (body?.kind !== 'tool-call') return
-  if (step === 'delta') {
-    addToolInput(body, readText(event['delta']) ?? '')
-  } else {
-    completeToolInput(body, event, readText(event[inputFields[itemType]]) ?? '')
-    settleLane(body.lane)
-  }
-}
-
-function handleAnnotation(items: Items, event: JsonObject): void {
-  const item = findItem(items, event, 'message')
-  if (item?.body.kind === 'message' && !item.done) annotate(item.body, event['annotation'])
-}
-
-function handleHostedToolProgress(
-  items: Items,
-  meaning: MeaningOf<'hosted-tool'>,
+function handleToolInput(
+  output: Output,
+  meaning: MeaningOf<'tool-input'>,
   event: JsonObject,
 ): void {
-  const item = findItem(items, event, 'hosted-tool')
-  if (item === null || item.done || item.type !== meaning.itemType) return
-  if (item.body.kind === 'hosted-tool') progressHostedTool(item.body, meaning.stage)
+  const item = itemFor(output, event, meaning)
+  if (!(item instanceof ToolCall)) return
+  if (meaning.step === 'delta') {
+    item.addInput(readText(event['delta']) ?? '')
+  } else {
+    item.completeInput(event, readText(event[inputFields[meaning.type]]) ?? '')
+    item.settle()
+  }
 }
 
-function handleItemAdded(items: Items, event: JsonObject): void {
-  const source = event['item']
-  const body = isRecord(source) ? announceItem(items, event, source)?.body : undefined
-  if (body === undefined || !isRecord(source)) return
-  // Content in the announcement is repeated by later events, so it is not emitted here.
-  if (body.kind === 'message') announceMessage(body, source)
-  else if (body.kind === 'tool-call') announceToolCall(body, source)
-  else if (body.kind === 'hosted-tool') announceHostedTool(body, source)
-}
-
-function handleItemDone(items: Items, event: JsonObject): void {
-  const source = event['item']
-  if (!isRecord(source)) return
-  const item = findItemToEnd(items, event, source)
-  if (item === null) return
-  finishItem(item, source)
-  endLane(item.body.lane, source['status'] === 'incomplete' ? 'incomplete' : 'complete')
-}
-
-/** The item that an event adds to or completes; null where it repeats an item that has ended. */
-function itemFor(
-  items: Items,
-  event: JsonObject,
-  wanted: { type: string; kind: LaneKind; step: 'delta' | 'done' },
-): Item | null {
-  if (wanted.step === 'done' && findItem(items, event, wanted.kind)?.done) return null
-  return findOrCreateItem(items, event, wanted)
+function handleItemDone(output: Output, event: JsonObject, final: JsonObject): void {
+  const item = findItemToEnd(output, event, final)
+  const outcome = final['status'] === 'incomplete' ? 'incomplete' : 'complete'
+  if (item !== null) endItem(item, final, outcome)
 }

@@ -1,143 +1,129 @@
 import { invalidResponse } from '#inference/decode-errors.ts'
 import { readNumber, readText } from '#inference/upstream-fields.ts'
-import { assertNever } from '#lib/assert.ts'
 import type { JsonObject } from '#lib/json.ts'
-import { createHostedTool, type HostedTool } from './hosted-tool.ts'
-import { createMessage, type Message } from './message.ts'
-import { textCharsOf } from './read.ts'
-import { createReasoning, type Reasoning } from './reasoning.ts'
-import type { BlockSequence, LaneKind } from './sequence.ts'
-import { createToolCall, type ToolCall, type ToolCallContext } from './tool-call.ts'
+import type { ItemKind, Output, OutputItem } from './output.ts'
+import { Message, Reasoning } from './text-item.ts'
+import { HostedTool, ToolCall } from './tool-item.ts'
 import { hostedToolTypes } from './wire.ts'
 
 /**
- * The output items of one generation. Identifiers of upstreams are unreliable: GitHub Copilot sends
- * a different id with each event, llama.cpp sends no index and no id for calls, and vLLM ends with
- * other ids than it streamed. So an event belongs to the item with its id, else to the item at its
- * index, else to the open item of the right kind.
+ * Identifiers of upstreams are unreliable: GitHub Copilot sends a different id with each event,
+ * llama.cpp sends no index and no id for calls, and vLLM ends with other ids than it streamed. So an
+ * event belongs to the item with its id, else to the item at its index, else to the open item of the
+ * right kind.
  */
-export type Items = {
-  /** In the order in which they were first seen. */
-  readonly all: Item[]
-  readonly byId: Map<string, Item>
-  readonly sequence: BlockSequence
-  readonly calls: ToolCallContext
-  readonly logprobs: boolean
-  /** `sealedBy` of the reasoning. */
-  readonly sealedBy: string
-}
-
-/** One output item, with its identifiers at the upstream. */
-export type Item = {
-  readonly type: string
-  readonly body: Message | Reasoning | ToolCall | HostedTool
-  id: string | null
-  callId: string | null
-  index: number | null
-  /** The item in `output_item.added`; empty before that event and after the end. */
-  announced: JsonObject
-  /** Its end was reported; later events about it are repetitions. */
-  done: boolean
-}
+type Identity = { id: string | null; callId: string | null; index: number | null }
 
 /** The most items of one generation. */
 const itemsMax = 4_096
 
 /** Returns null for an item type that no surface can represent. */
-export function createItem(items: Items, type: string): Item | null {
-  const body = createBody(items, type)
-  if (body === null) return null
-  if (items.all.length === itemsMax) {
-    throw invalidResponse('sent too many output items')
-  }
-  const item = { type, body, id: null, callId: null, index: null, announced: {}, done: false }
-  items.all.push(item)
+export function createItem(output: Output, type: string): OutputItem | null {
+  const item = newItem(output, type)
+  if (item === null) return null
+  if (output.items.length === itemsMax) throw invalidResponse('sent too many output items')
+  output.items.push(item)
   return item
 }
 
-function createBody(items: Items, type: string): Item['body'] | null {
+function newItem(output: Output, type: string): OutputItem | null {
   switch (type) {
     case 'message':
-      return createMessage(items.sequence, { logprobs: items.logprobs })
+      return new Message(output)
     case 'reasoning':
-      return createReasoning(items.sequence, items.sealedBy)
+      return new Reasoning(output)
     case 'function_call':
     case 'custom_tool_call':
-      return createToolCall(items.sequence, type, items.calls)
+      return new ToolCall(output, type)
     default:
-      return hostedToolTypes.has(type) ? createHostedTool(items.sequence, type) : null
+      return hostedToolTypes.has(type) ? new HostedTool(output, type) : null
   }
 }
 
 /** The item that an event is about, ended or not. */
-export function findItem(items: Items, event: JsonObject, kind: LaneKind): Item | null {
-  const id = readText(event['item_id'])
-  const named = id === null ? undefined : items.byId.get(id)
+export function findItem(output: Output, event: JsonObject, kind: ItemKind): OutputItem | null {
+  const named = output.byId.get(readText(event['item_id']) ?? '')
   if (named !== undefined && fits(named, kind)) return named
   const index = readNumber(event['output_index'])
-  if (index === null) return findOpen(items, kind) ?? null
-  const atIndex = items.all.filter((item) => item.index === index)
-  const match = atIndex.findLast((item) => item.body.kind === kind)
+  const open = output.items.findLast((item) => !item.done && item.kind === kind) ?? null
+  if (index === null) return open
+  const atIndex = output.items.filter((item) => item.index === index)
+  const match = atIndex.findLast((item) => item.kind === kind)
   if (match !== undefined) return match
   // An unknown index belongs to an item announced without one, or to a new item.
-  const open = findOpen(items, kind)
-  return atIndex.length > 0 || open?.index === null ? (open ?? null) : null
+  return atIndex.length > 0 || open?.index === null ? open : null
 }
 
-/** The item that an event adds to; a new one where no open item matches. */
-export function findOrCreateItem(
-  items: Items,
+/** An id match also counts for servers that stream announced reasoning as output text. */
+function fits({ kind, isAnnounced, done }: OutputItem, wanted: ItemKind): boolean {
+  return kind === wanted || (wanted === 'message' && kind === 'reasoning' && isAnnounced && !done)
+}
+
+/**
+ * The item that an event adds to or completes; a new one where no open item matches. Null where the
+ * event completes an item that has ended: a repetition.
+ */
+export function itemFor(
+  output: Output,
   event: JsonObject,
-  wanted: { type: string; kind: LaneKind },
-): Item | null {
-  const found = findItem(items, event, wanted.kind)
+  { type, kind, step }: { type: string; kind: ItemKind; step: 'delta' | 'done' },
+): OutputItem | null {
+  const found = findItem(output, event, kind)
   if (found !== null && !found.done) return found
-  const item = createItem(items, wanted.type)
-  if (item !== null) {
-    const index = readNumber(event['output_index'])
-    identifyItem(items, item, { id: readText(event['item_id']), callId: null, index })
+  if (found !== null && step === 'done') return null
+  const identity = {
+    id: readText(event['item_id']),
+    callId: null,
+    index: readNumber(event['output_index']),
   }
-  return item
+  return createIdentified(output, type, identity)
 }
 
 /** Handles `output_item.added`; returns null for an unsupported item type. */
-export function announceItem(items: Items, event: JsonObject, source: JsonObject): Item | null {
+export function announceItem(output: Output, event: JsonObject, source: JsonObject): void {
   const identity = readIdentity(event, source)
-  const type = readText(source['type']) ?? ''
-  const named = identity.id === null ? undefined : items.byId.get(identity.id)
+  const type = readText(source['type'])
+  const named = output.byId.get(identity.id ?? '')
   const known = named?.type === type && !named.done ? named : undefined
   // Events may arrive before the announcement of their item.
-  const isUnannounced = (item: Item) =>
-    !item.done && !item.body.lane.announced && item.type === type && isCompatible(item, identity)
-  const item = known ?? items.all.findLast(isUnannounced) ?? createItem(items, type)
-  if (item === null) return null
-  identifyItem(items, item, identity)
+  const isUnannounced = (item: OutputItem) =>
+    !item.done && !item.isAnnounced && item.type === type && isCompatible(item, identity)
+  const item = known ?? output.items.findLast(isUnannounced) ?? createItem(output, type ?? '')
+  if (item === null) return
+  identify(item, identity)
   item.announced = source
-  item.body.lane.announced = true
-  return item
+  item.isAnnounced = true
+  // Content in the announcement is repeated by later events, so it is not emitted here.
+  item.announce(source)
 }
 
-/** Handles `output_item.done`; returns null for a repetition or an unsupported item type. */
-export function findItemToEnd(items: Items, event: JsonObject, source: JsonObject): Item | null {
+/** The item of `output_item.done`; null for a repetition or an unsupported item type. */
+export function findItemToEnd(
+  output: Output,
+  event: JsonObject,
+  source: JsonObject,
+): OutputItem | null {
   const identity = readIdentity(event, source)
   const type = readText(source['type']) ?? ''
-  const named = items.byId.get(identity.id ?? identity.callId ?? '')
+  const named = output.byId.get(identity.id ?? identity.callId ?? '')
   if (named?.type === type) return named.done ? null : named
   if (identity.index !== null) {
-    const atIndex = items.all.filter((item) => item.type === type && item.index === identity.index)
+    const atIndex = output.items.filter(
+      (item) => item.type === type && item.index === identity.index,
+    )
     const open = atIndex.find((item) => !item.done)
     if (open !== undefined) return open
-    if (identity.id === null && atIndex.some((item) => isRepeated(item, source))) return null
+    if (identity.id === null && atIndex.some((item) => item.isRepeatedBy(source))) return null
   }
-  const open = items.all.find(
+  const open = output.items.find(
     (item) => !item.done && item.type === type && isCompatible(item, identity),
   )
-  const item = open ?? createItem(items, type)
-  if (item !== null) identifyItem(items, item, identity)
-  return item
+  if (open === undefined) return createIdentified(output, type, identity)
+  identify(open, identity)
+  return open
 }
 
-type OutputMatcher = (item: Item, final: JsonObject, index: number) => boolean
+type OutputMatcher = (item: OutputItem, final: JsonObject, index: number) => boolean
 
 /** The most reliable first: the same id, the same index, then the same type in order. */
 const outputMatchers: readonly OutputMatcher[] = [
@@ -150,16 +136,17 @@ const outputMatchers: readonly OutputMatcher[] = [
 
 /** Which streamed items the `output` of a finished response repeats, and which were not streamed. */
 export function compareOutput(
-  items: Items,
-  output: readonly JsonObject[],
-): { finals: Map<Item, JsonObject>; missing: JsonObject[] } {
-  const finals = new Map<Item, JsonObject>()
+  items: readonly OutputItem[],
+  finalOutput: readonly JsonObject[],
+): { finals: Map<OutputItem, JsonObject>; missing: JsonObject[] } {
+  const finals = new Map<OutputItem, JsonObject>()
   // An item that ended without content may still get it here.
-  const candidates = new Set(items.all.filter((item) => !item.done || item.body.lane.begun))
-  let unmatched = [...output.entries()]
+  const candidates = new Set(items.filter((item) => !item.done || item.begun))
+  let unmatched = [...finalOutput.entries()]
   for (const isMatch of outputMatchers) {
     unmatched = unmatched.filter(([index, final]) => {
-      const matches = (item: Item) => item.type === final['type'] && isMatch(item, final, index)
+      const matches = (item: OutputItem) =>
+        item.type === final['type'] && isMatch(item, final, index)
       const match = candidates.values().find(matches)
       if (match === undefined) return true
       candidates.delete(match)
@@ -170,9 +157,13 @@ export function compareOutput(
   return { finals, missing: unmatched.map(([, final]) => final) }
 }
 
-type ItemIdentity = { id: string | null; callId: string | null; index: number | null }
+function createIdentified(output: Output, type: string, identity: Identity): OutputItem | null {
+  const item = createItem(output, type)
+  if (item !== null) identify(item, identity)
+  return item
+}
 
-function readIdentity(event: JsonObject, item: JsonObject): ItemIdentity {
+function readIdentity(event: JsonObject, item: JsonObject): Identity {
   return {
     id: readText(item['id']),
     callId: readText(item['call_id']),
@@ -180,47 +171,16 @@ function readIdentity(event: JsonObject, item: JsonObject): ItemIdentity {
   }
 }
 
-function identifyItem(items: Items, item: Item, identity: ItemIdentity): void {
+function identify(item: OutputItem, identity: Identity): void {
   item.id ??= identity.id
   item.callId ??= identity.callId
   item.index ??= identity.index
   // llama.cpp refers to a call without an id by its call id in later events.
   const id = identity.id ?? identity.callId
-  if (id !== null) items.byId.set(id, item)
+  if (id !== null) item.output.byId.set(id, item)
 }
 
-/** An id match also counts for servers that stream announced reasoning as output text. */
-function fits(item: Item, kind: LaneKind): boolean {
-  const { body, done } = item
-  if (body.kind === kind) return true
-  return kind === 'message' && body.kind === 'reasoning' && body.lane.announced && !done
-}
-
-function findOpen(items: Items, kind: LaneKind): Item | undefined {
-  return items.all.findLast((item) => !item.done && item.body.kind === kind)
-}
-
-/** Whether an item without an id, at the index of one that has ended, repeats that one. */
-function isRepeated(item: Item, source: JsonObject): boolean {
-  const { body } = item
-  switch (body.kind) {
-    case 'message':
-    case 'reasoning':
-      return sentCharsOf(body) === textCharsOf(source)
-    case 'tool-call':
-      return item.callId === readText(source['call_id'])
-    case 'hosted-tool':
-      return true
-    default:
-      return assertNever(body)
-  }
-}
-
-export function sentCharsOf(body: Message | Reasoning): number {
-  return body.kind === 'message' ? body.sentChars : body.sent.raw.chars + body.sent.summary.chars
-}
-
-function isCompatible(item: Item, identity: ItemIdentity): boolean {
+function isCompatible(item: OutputItem, identity: Identity): boolean {
   const differ = <T>(one: T | null, other: T | null) =>
     one !== null && other !== null && one !== other
   return !differ(item.index, identity.index) && !differ(item.callId, identity.callId)

@@ -1,4 +1,4 @@
-import type { Citation, TextForm, Usage } from '#inference/events.ts'
+import type { Citation, Usage } from '#inference/events.ts'
 import {
   readCount,
   readNumber,
@@ -7,45 +7,39 @@ import {
   readText,
 } from '#inference/upstream-fields.ts'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
+import type { TextLabel } from './wire.ts'
 
 export type TextContent = {
-  form: TextForm
+  label: TextLabel
   text: string
   annotations: JsonObject[]
   logprobs: unknown
 }
 
-/** The parts of a message that carry text, in order. */
-export function readMessageContent({ content }: JsonObject): TextContent[] {
-  const parts = typeof content === 'string' ? [{ text: content }] : readRecords(content)
-  return parts.flatMap((part: JsonObject) => {
-    const refusal = readText(part['refusal'])
+/**
+ * The parts that carry text, in order: of a message's `content`, or, with `carrier`, of a reasoning
+ * item's `content` or `summary`.
+ */
+export function readContents(value: unknown, carrier?: 'raw' | 'summary'): TextContent[] {
+  const isText = typeof value === 'string' && carrier === undefined
+  return (isText ? [{ text: value }] : readRecords(value)).flatMap((part: JsonObject) => {
+    const refusal = carrier === undefined ? readText(part['refusal']) : null
     const text = refusal ?? readText(part['text'])
     if (text === null) return []
-    return [
-      {
-        form: refusal === null ? ('answer' as const) : ('refusal' as const),
-        text,
-        annotations: readRecords(part['annotations']),
-        logprobs: part['logprobs'],
-      },
-    ]
+    const label = carrier ?? (refusal === null ? 'answer' : 'refusal')
+    const annotations = readRecords(part['annotations'])
+    return [{ label, text, annotations, logprobs: part['logprobs'] }]
   })
 }
 
-/** The texts of a reasoning item's `summary` or `content`. */
-export function readTexts(value: unknown): string[] {
-  return readRecords(value).flatMap((part) => readText(part['text']) ?? [])
-}
-
-export function charsOf(texts: readonly string[]): number {
-  return texts.reduce((sum, text) => sum + text.length, 0)
+export function charsOf(contents: readonly TextContent[]): number {
+  return contents.reduce((sum, { text }) => sum + text.length, 0)
 }
 
 /** The characters of text in a message or reasoning item; of the two carriers, the longer counts. */
-export function textCharsOf(item: JsonObject): number {
-  if (item['type'] === 'message') return charsOf(readMessageContent(item).map(({ text }) => text))
-  return Math.max(charsOf(readTexts(item['summary'])), charsOf(readTexts(item['content'])))
+export function textCharsOf({ type, content, summary }: JsonObject): number {
+  if (type === 'message') return charsOf(readContents(content))
+  return Math.max(charsOf(readContents(summary, 'summary')), charsOf(readContents(content, 'raw')))
 }
 
 export function readCitation(annotation: unknown): Citation | null {

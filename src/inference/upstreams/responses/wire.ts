@@ -1,25 +1,34 @@
-import type { TextForm } from '#inference/events.ts'
-
 /**
  * What the events of the Responses format mean. Streams are decoded by this table, so a server's own
  * event name (vLLM's `reasoning_part`, the `reasoning.delta` of Open Responses) is a line here, not
  * a branch in the decoder. An event that is not in it is ignored.
  */
 export type EventMeaning =
-  | { about: 'text'; form: TextForm; step: 'delta' | 'done' }
-  | { about: 'reasoning'; carrier: ReasoningCarrier; step: 'delta' | 'done' }
-  | { about: 'part'; of: 'content' | ReasoningCarrier; step: 'added' | 'done' }
+  | {
+      about: 'text'
+      type: 'message' | 'reasoning'
+      kind: 'message' | 'reasoning'
+      label: TextLabel
+      step: 'delta' | 'done'
+    }
+  | { about: 'part'; of: 'content' | 'raw' | 'summary'; step: 'added' | 'done' }
   | { about: 'annotation' }
-  | { about: 'tool-input'; itemType: ToolCallType; step: 'delta' | 'done' }
-  | { about: 'item'; step: 'added' | 'done' }
-  | { about: 'hosted-tool'; itemType: string; stage: string }
+  | { about: 'tool-input'; type: ToolCallType; kind: 'tool-call'; step: 'delta' | 'done' }
+  | { about: 'item-added' | 'item-done' }
+  | { about: 'hosted-tool'; type: string; stage: string }
   | { about: 'end'; status: EndStatus }
   | { about: 'error' }
 
-/** A reasoning item carries its raw text in `content` and a summary for display in `summary`. */
-export type ReasoningCarrier = 'raw' | 'summary'
+/**
+ * The kinds of text in a message (`answer`, `refusal`) and in a reasoning item, which carries its raw
+ * text in `content` and a summary for display in `summary`.
+ */
+export type TextLabel = 'answer' | 'refusal' | 'raw' | 'summary'
 
-export type ToolCallType = 'function_call' | 'custom_tool_call'
+/** The field of a tool call that carries its input. */
+export const inputFields = { function_call: 'arguments', custom_tool_call: 'input' } as const
+
+export type ToolCallType = keyof typeof inputFields
 
 export type EndStatus = 'completed' | 'incomplete' | 'failed' | 'cancelled'
 
@@ -53,12 +62,15 @@ const hostedToolStages: Readonly<Record<string, readonly string[]>> = {
 
 export const hostedToolTypes: ReadonlySet<string> = new Set(Object.keys(hostedToolStages))
 
-const answer = { about: 'text', form: 'answer' } as const
-const refusal = { about: 'text', form: 'refusal' } as const
-const raw = { about: 'reasoning', carrier: 'raw' } as const
-const summary = { about: 'reasoning', carrier: 'summary' } as const
-const functionInput = { about: 'tool-input', itemType: 'function_call' } as const
-const customInput = { about: 'tool-input', itemType: 'custom_tool_call' } as const
+const message = { about: 'text', type: 'message', kind: 'message' } as const
+const answer = { ...message, label: 'answer' } as const
+const refusal = { ...message, label: 'refusal' } as const
+const reasoning = { about: 'text', type: 'reasoning', kind: 'reasoning' } as const
+const raw = { ...reasoning, label: 'raw' } as const
+const summary = { ...reasoning, label: 'summary' } as const
+const toolInput = { about: 'tool-input', kind: 'tool-call' } as const
+const functionInput = { ...toolInput, type: 'function_call' } as const
+const customInput = { ...toolInput, type: 'custom_tool_call' } as const
 
 export const eventMeanings: ReadonlyMap<string, EventMeaning> = new Map<string, EventMeaning>([
   ['response.output_text.delta', { ...answer, step: 'delta' }],
@@ -82,114 +94,18 @@ export const eventMeanings: ReadonlyMap<string, EventMeaning> = new Map<string, 
   ['response.function_call_arguments.done', { ...functionInput, step: 'done' }],
   ['response.custom_tool_call_input.delta', { ...customInput, step: 'delta' }],
   ['response.custom_tool_call_input.done', { ...customInput, step: 'done' }],
-  ['response.output_item.added', { about: 'item', step: 'added' }],
-  ['response.output_item.done', { about: 'item', step: 'done' }],
+  ['response.output_item.added', { about: 'item-added' }],
+  ['response.output_item.done', { about: 'item-done' }],
   ['response.completed', { about: 'end', status: 'completed' }],
   ['response.incomplete', { about: 'end', status: 'incomplete' }],
   ['response.failed', { about: 'end', status: 'failed' }],
   ['response.cancelled', { about: 'end', status: 'cancelled' }],
   ['response.error', { about: 'error' }],
   ['error', { about: 'error' }],
-  ...Object.entries(hostedToolStages).flatMap(([itemType, stages]) =>
+  ...Object.entries(hostedToolStages).flatMap(([type, stages]) =>
     stages.map((stage): [string, EventMeaning] => [
-      `response.${itemType}.${stage}`,
-      { about: 'hosted-tool', itemType, stage },
+      `response.${type}.${stage}`,
+      { about: 'hosted-tool', type, stage },
     ]),
   ),
 ])
-
-/** The body of POST /responses: the fields that Sluice sends. */
-export type ResponsesBody = {
-  model: string
-  input: WireItem[]
-  stream: true
-  store: false
-  instructions?: string
-  tools?: WireTool[]
-  tool_choice?: WireToolChoice
-  parallel_tool_calls?: boolean
-  text?: { format?: WireFormat; verbosity?: string }
-  reasoning?: { effort?: string; summary?: string }
-  include?: string[]
-  temperature?: number
-  top_p?: number
-  presence_penalty?: number
-  frequency_penalty?: number
-  max_output_tokens?: number
-  top_logprobs?: number
-  prompt_cache_key?: string
-  safety_identifier?: string
-  service_tier?: string
-}
-
-export type WireItem =
-  | {
-      type: 'message'
-      role: string
-      content: string | WirePart[]
-      phase?: string
-      status?: 'completed'
-    }
-  | { type: 'function_call'; call_id: string; name: string; namespace?: string; arguments: string }
-  | { type: 'custom_tool_call'; call_id: string; name: string; namespace?: string; input: string }
-  | {
-      type: 'function_call_output' | 'custom_tool_call_output'
-      call_id: string
-      output: string | WirePart[]
-    }
-  | {
-      type: 'reasoning'
-      summary: { type: 'summary_text'; text: string }[]
-      content?: { type: 'reasoning_text'; text: string }[]
-      encrypted_content?: string
-    }
-
-export type WirePart =
-  | { type: 'input_text'; text: string }
-  | { type: 'output_text'; text: string; annotations: [] }
-  | { type: 'refusal'; refusal: string }
-  | { type: 'input_image'; image_url: string; detail: string }
-  | { type: 'input_file'; file_data?: string; file_url?: string; filename?: string }
-
-export type WireTool = WireFunctionTool | WireCustomTool | WireNamespaceTool
-
-export type WireFunctionTool = {
-  type: 'function'
-  name: string
-  description?: string
-  parameters: Readonly<Record<string, unknown>>
-  strict?: boolean
-}
-
-export type WireCustomTool = {
-  type: 'custom'
-  name: string
-  description?: string
-  format?: { type: 'grammar'; syntax: string; definition: string }
-}
-
-export type WireNamespaceTool = {
-  type: 'namespace'
-  name: string
-  description: string
-  tools: (WireFunctionTool | WireCustomTool)[]
-}
-
-export type WireToolChoice =
-  | 'none'
-  | 'auto'
-  | 'required'
-  | WireToolReference
-  | { type: 'allowed_tools'; mode: 'auto' | 'required'; tools: WireToolReference[] }
-
-type WireToolReference = { type: 'function' | 'custom'; name: string; namespace?: string }
-
-export type WireFormat =
-  | { type: 'json_object' }
-  | {
-      type: 'json_schema'
-      name: string
-      schema: Readonly<Record<string, unknown>>
-      description?: string
-      strict?: boolean
-    }
