@@ -3,7 +3,7 @@ import type { RecognitionProgress } from '#speech/recognition/recognition.ts'
 import type { ClientSocket } from './outbox.ts'
 import { ackIntervalMs, wholeMs } from './render-frames.ts'
 import type { UnsentFrame } from './server-frames.ts'
-import { flowViolation } from './session-error.ts'
+import { SessionError } from './session-error.ts'
 
 /** Undecoded audio of all sessions in this process. */
 export class AudioBudget {
@@ -35,13 +35,11 @@ type AudioQueueOptions = {
   readonly isReaderFull: () => boolean
 }
 
-export type QueueItem =
-  | { readonly type: 'audio'; readonly bytes: Uint8Array }
-  | { readonly type: 'finalize'; readonly id: string }
-  | { readonly type: 'end' }
+type QueueMarker = { readonly type: 'finalize'; readonly id: string } | { readonly type: 'end' }
+type QueueItem = { readonly type: 'audio'; readonly bytes: Uint8Array } | QueueMarker
 
 type Block = { readonly type: 'block'; readonly bytes: Buffer; written: number; read: number }
-type Entry = Block | Exclude<QueueItem, { type: 'audio' }>
+type Entry = Block | QueueMarker
 
 /** The most audio for one decoding step, unless it is a single packet. */
 const pieceBytesMax = 4_096
@@ -62,12 +60,13 @@ const creditToleranceBytes = 65_536
  * are joined in blocks to limit memory; raw packets keep their boundaries.
  */
 export class AudioQueue {
+  /** Including audio that arrived after the end of the input. */
+  receivedBytes = 0
   readonly #options: AudioQueueOptions
   readonly #keepsPackets: boolean
   readonly #entries: Entry[] = []
   #socket: ClientSocket | null = null
   #storedBytes = 0
-  #receivedBytes = 0
   #takenBytes = 0
   #isHeld = false
   #isFull = false
@@ -108,10 +107,11 @@ export class AudioQueue {
 
   /** Queues audio. Throws `flow_violation` if the client ignores its credit. */
   push(bytes: Uint8Array): void {
-    this.#receivedBytes += bytes.length
+    this.receivedBytes += bytes.length
     const { usesCredit } = this.#options
-    if (usesCredit && this.#receivedBytes > this.#creditBytes + creditToleranceBytes) {
-      throw flowViolation('The client sent more audio than its credit allows.')
+    if (usesCredit && this.receivedBytes > this.#creditBytes + creditToleranceBytes) {
+      const message = 'The client sent more audio than its credit allows.'
+      throw new SessionError('flow_violation', message)
     }
     const prefixBytes = this.#keepsPackets ? lengthBytes : 0
     const block = this.#blockFor(prefixBytes + bytes.length)
@@ -121,17 +121,8 @@ export class AudioQueue {
     this.#addStored(prefixBytes + bytes.length)
   }
 
-  /** Counts audio that arrived too late. */
-  discard(bytes: Uint8Array): void {
-    this.#receivedBytes += bytes.length
-  }
-
-  pushFinalize(id: string): void {
-    this.#entries.push({ type: 'finalize', id })
-  }
-
-  pushEnd(): void {
-    this.#entries.push({ type: 'end' })
+  pushMarker(marker: QueueMarker): void {
+    this.#entries.push(marker)
   }
 
   /** The next piece of audio or marker; null if there is none. */
@@ -186,7 +177,7 @@ export class AudioQueue {
     if (!this.#isAckDue()) return null
     return {
       type: 'audio_ack',
-      received_bytes: this.#receivedBytes,
+      received_bytes: this.receivedBytes,
       credit_bytes: this.grantCredit(),
       received_ms: wholeMs(receivedMs),
       processed_ms: wholeMs(processedMs),
@@ -200,13 +191,14 @@ export class AudioQueue {
     return this.#storedBytes * (msPerByte ?? decodedMs / Math.max(1, this.#takenBytes))
   }
 
+  /** For the statistics of the session. */
   counts() {
     const pausedNowMs = this.#pausedSince === null ? 0 : performance.now() - this.#pausedSince
     return {
-      receivedBytes: this.#receivedBytes,
-      takenBytes: this.#takenBytes,
+      received_bytes: this.receivedBytes,
+      discarded_bytes: this.receivedBytes - this.#takenBytes,
       pauses: this.#pauses,
-      pausedMs: this.#pausedMs + pausedNowMs,
+      paused_ms: wholeMs(this.#pausedMs + pausedNowMs),
     }
   }
 

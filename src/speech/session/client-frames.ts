@@ -70,35 +70,15 @@ const control = Type.Union([
 const startChecker = compileChecker(sessionStart)
 const controlChecker = compileChecker(control)
 
-/** The first message of a client, with defaults applied. */
-export type Handshake = {
-  readonly format: AudioFormat
-  readonly options: {
-    readonly partials: boolean
-    readonly words: boolean
-    readonly partialsPerSecondMax: number
-    readonly endpointingMs: number
-    readonly vocabulary: readonly string[]
-    readonly credit: boolean
-    readonly live: boolean
-  }
-  readonly resume: ResumeRequest | null
-  readonly metadata: Readonly<Record<string, string>>
-  /** Paths of unknown fields. */
-  readonly ignored: readonly string[]
-}
-
-export type ResumeRequest = {
-  readonly sessionId: string
-  readonly token: string
-  /** The number of the last frame that the client received; 0: none. */
-  readonly lastSeq: number
-}
-
+export type Handshake = ReturnType<typeof readHandshake>
+export type ResumeRequest = NonNullable<Handshake['resume']>
 export type Control = Static<typeof control>
 
-/** Throws a `SessionError`: `handshake_required` for another message, else `invalid_handshake`. */
-export function readHandshake(message: string, query: SessionQuery): Handshake {
+/**
+ * The first message of a client, with defaults applied. Throws a `SessionError`: `handshake_required` for
+ * another message, else `invalid_handshake`.
+ */
+export function readHandshake(message: string, query: SessionQuery) {
   const fields = readFields(message, 'invalid_handshake')
   if (controlChecker.check(fields)) throw sessionError('handshake_required')
   if (!startChecker.check(fields)) {
@@ -114,7 +94,7 @@ export function readHandshake(message: string, query: SessionQuery): Handshake {
       sampleRateHz: query.sampleRateHz,
       container: readContainer(audio?.container ?? 'auto', query),
       channels: audio?.channels === 2 ? 2 : 1,
-    },
+    } satisfies AudioFormat,
     options: {
       partials: options?.partials ?? true,
       words: options?.words ?? true,
@@ -124,10 +104,12 @@ export function readHandshake(message: string, query: SessionQuery): Handshake {
       credit: options?.flow === 'credit',
       live: options?.live ?? true,
     },
+    // `lastSeq`: the number of the last frame that the client received; 0: none.
     resume: resume
       ? { sessionId: resume.session_id, token: resume.token, lastSeq: resume.last_seq ?? 0 }
       : null,
     metadata: fields.metadata ?? {},
+    /** Paths of unknown fields. */
     ignored: [...query.ignored, ...unknownFields(fields)]
       .slice(0, unknownFieldsMax)
       .map((name) => name.slice(0, fieldCharsMax)),

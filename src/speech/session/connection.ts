@@ -7,13 +7,7 @@ import { readSessionQuery, type SessionQuery } from './query.ts'
 import { renderSessionError } from './render-frames.ts'
 import { renderFrame } from './server-frames.ts'
 import type { AttachedConnection, SessionContext, SessionStart, SpeechSession } from './session.ts'
-import {
-  frameTooLarge,
-  fromRequestError,
-  handshakeTimeout,
-  SessionError,
-  sessionError,
-} from './session-error.ts'
+import { fromRequestError, SessionError, sessionError } from './session-error.ts'
 
 /** The upgrade request of a client. */
 export type UpgradeRequest = {
@@ -87,7 +81,10 @@ export class Connection implements AttachedConnection {
     try {
       const { frameBytesMax } = this.#deps.settings
       const lengthMax = typeof message === 'string' ? textCharsMax : frameBytesMax
-      if (message.length > lengthMax) throw frameTooLarge(lengthMax)
+      if (message.length > lengthMax) {
+        const fault = `A message of this kind may have at most ${lengthMax} bytes.`
+        throw new SessionError('frame_too_large', fault, { details: { max: lengthMax } })
+      }
       if (this.#session === null) this.#onHandshake(message)
       else this.#session.receive(message)
     } catch (error) {
@@ -125,7 +122,9 @@ export class Connection implements AttachedConnection {
     // Live sessions are checked by `SpeechSessions`.
     if (this.#session?.isOver()) this.#session.tick()
     if (this.#session !== null || performance.now() < this.#handshakeBy) return
-    this.#reject(handshakeTimeout(this.#deps.settings.handshakeMs))
+    const { handshakeMs } = this.#deps.settings
+    const message = `The first message did not arrive within ${handshakeMs} ms.`
+    this.#reject(new SessionError('handshake_timeout', message))
   }
 
   /** The user of a connection that has not started a session yet. */

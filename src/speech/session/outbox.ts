@@ -26,7 +26,8 @@ const bufferedBytesMax = 65_536
  * the newest `logCharsMax` characters for a client that resumes.
  */
 export class Outbox {
-  readonly partials = { sent: 0, dropped: 0 }
+  /** For the statistics of the session. */
+  readonly partials = { partials_sent: 0, partials_dropped: 0 }
   readonly #logCharsMax: number
   readonly #log: { readonly seq: number; readonly text: string }[] = []
   #logChars = 0
@@ -105,7 +106,7 @@ export class Outbox {
   }
 
   #send(frame: UnsentFrame): void {
-    if (isPartial(frame)) this.partials.sent++
+    if (isPartial(frame)) this.partials.partials_sent++
     this.#socket?.sendText(this.#number(frame))
   }
 
@@ -128,7 +129,7 @@ export class Outbox {
   }
 
   #logOnly(frame: UnsentFrame): void {
-    if (isPartial(frame)) this.partials.dropped++
+    if (isPartial(frame)) this.partials.partials_dropped++
     else if (!isReplaceable(frame)) this.#number(frame)
   }
 
@@ -148,7 +149,7 @@ export class Outbox {
     this.#waiting = this.#waiting.filter(({ frame, chars }) => {
       if (!isReplaced(frame)) return true
       this.#waitingChars -= chars
-      if (isPartial(frame)) this.partials.dropped++
+      if (isPartial(frame)) this.partials.partials_dropped++
       return false
     })
   }

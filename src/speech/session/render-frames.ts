@@ -1,4 +1,3 @@
-import type { Config } from '#config/schema.ts'
 import type { AudioFaults } from '#speech/decoders/decoder.ts'
 import type { Language } from '#speech/engine.ts'
 import type { Recognition } from '#speech/recognition/live-recognition.ts'
@@ -7,42 +6,27 @@ import type {
   RecognitionStats,
   Transcript,
 } from '#speech/recognition/recognition.ts'
-import type { Handshake } from './client-frames.ts'
-import type { SessionQuery } from './query.ts'
 import type { SessionStats, UnsentFrame } from './server-frames.ts'
 import type { SessionError } from './session-error.ts'
+import type { TranscriberOptions } from './transcriber.ts'
 
 /** Renders internal events and statistics as frames of the wire protocol. */
 
 export const ackIntervalMs = 250
 
-type ReadySession = {
-  readonly sessionId: string
-  readonly query: SessionQuery
-  readonly handshake: Handshake
-  readonly settings: Config['speech']
-  /** Null if sessions cannot be resumed. */
-  readonly resumeToken: string | null
-}
-
 export function renderReady(
-  { sessionId, query, handshake, settings, resumeToken }: ReadySession,
-  state: {
-    readonly recognition: Recognition
-    readonly isResumed: boolean
-    readonly receivedBytes: number
-    readonly creditBytes: number
-  },
+  { sessionId, query, handshake, settings, resumeToken, queue }: TranscriberOptions,
+  { engine, sampleRateHz: engineRateHz }: Recognition,
+  isResumed: boolean,
 ): UnsentFrame {
-  const { engine, sampleRateHz: engineRateHz } = state.recognition
   const { encoding, container, channels, sampleRateHz } = handshake.format
   const { credit } = handshake.options
   return {
     type: 'session_ready',
     protocol: 1,
     session_id: sessionId,
-    resumed: state.isResumed,
-    received_bytes: state.receivedBytes,
+    resumed: isResumed,
+    received_bytes: queue.receivedBytes,
     lang: query.language,
     engine: { name: engine.name, features: { ...engine.features } },
     audio: {
@@ -61,7 +45,7 @@ export function renderReady(
     },
     flow: {
       mode: credit ? 'credit' : 'none',
-      credit_bytes: credit ? state.creditBytes : null,
+      credit_bytes: credit ? queue.grantCredit() : null,
       ack_interval_ms: credit ? ackIntervalMs : null,
     },
     resume_token: resumeToken,
@@ -73,7 +57,7 @@ export function renderEvent(
     RecognitionEvent,
     { type: 'speech-start' | 'transcript' | 'finalized' | 'warning' }
   >,
-  { query, handshake }: Pick<ReadySession, 'query' | 'handshake'>,
+  { query, handshake }: Pick<TranscriberOptions, 'query' | 'handshake'>,
 ): UnsentFrame {
   switch (event.type) {
     case 'speech-start':
@@ -133,24 +117,10 @@ export function renderSessionError(error: SessionError, stats: SessionStats | nu
   }
 }
 
-/** What the session counts besides the recognition. */
-export type SessionCounts = {
-  readonly receivedBytes: number
-  readonly takenBytes: number
-  readonly wallMs: number
-  readonly partials: { readonly sent: number; readonly dropped: number }
-  readonly pauses: number
-  readonly pausedMs: number
-  readonly queuedMsMax: number
-  readonly resumes: number
-  readonly faults: AudioFaults
-}
-
-export function renderStats(stats: RecognitionStats, counts: SessionCounts): SessionStats {
-  const { faults, partials } = counts
+/** The statistics of the recognition and the decoder; the session adds its own. */
+export function renderStats(stats: RecognitionStats, faults: AudioFaults) {
+  const { name, sessions, rollovers } = stats.engine
   return {
-    received_bytes: counts.receivedBytes,
-    discarded_bytes: counts.receivedBytes - counts.takenBytes,
     audio_ms: wholeMs(stats.receivedMs),
     processed_ms: wholeMs(stats.processedMs),
     processed_is_estimated: stats.processedIsEstimated,
@@ -160,31 +130,20 @@ export function renderStats(stats: RecognitionStats, counts: SessionCounts): Ses
       start: toSeconds(startMs),
       end: toSeconds(endMs),
     })),
-    wall_ms: wholeMs(counts.wallMs),
     finals: stats.finals,
-    partials_sent: partials.sent,
-    partials_dropped: partials.dropped,
     words: stats.words,
-    pauses: counts.pauses,
-    paused_ms: wholeMs(counts.pausedMs),
-    max_queued_ms: wholeMs(counts.queuedMsMax),
     max_lag_ms: wholeMs(stats.lagMsMax),
-    resumes: counts.resumes,
     faults: {
       clipped_samples: faults.clippedSamples,
       invalid_samples: faults.invalidSamples,
       corrupt_frames: faults.corruptFrames,
       decode_gaps: faults.gaps,
     },
-    engine: {
-      name: stats.engine.name,
-      sessions: stats.engine.sessions,
-      rollovers: stats.engine.rollovers,
-    },
+    engine: { name, sessions, rollovers },
     latency_ms: {
-      first_partial: wholeMsOrNull(stats.latencyMs.firstPartial),
-      final_p50: wholeMsOrNull(stats.latencyMs.finalP50),
-      final_p95: wholeMsOrNull(stats.latencyMs.finalP95),
+      first_partial: stats.latencyMs.firstPartial,
+      final_p50: stats.latencyMs.finalP50,
+      final_p95: stats.latencyMs.finalP95,
     },
   }
 }
@@ -196,8 +155,4 @@ function toSeconds(ms: number): number {
 
 export function wholeMs(ms: number): number {
   return Math.max(0, Math.round(ms))
-}
-
-function wholeMsOrNull(ms: number | null): number | null {
-  return ms === null ? null : wholeMs(ms)
 }

@@ -80,7 +80,7 @@ export function noCapacity(limit: 'sessions' | 'sessions_of_user' | 'audio' | 'e
 
 export function fromEngineError(cause: unknown): SessionError {
   if (cause instanceof EngineError && cause.kind === 'busy') return noCapacity('engine')
-  return new SessionError('engine_failed', messages.engine_failed, { cause })
+  return sessionError('engine_failed', cause)
 }
 
 export function fromDecoderError(cause: unknown): SessionError {
@@ -99,10 +99,6 @@ export function fromRequestError(cause: unknown): SessionError {
   return new SessionError('internal_error', message, { cause })
 }
 
-export function internalError(cause: unknown): SessionError {
-  return new SessionError('internal_error', 'The server failed to process this session.', { cause })
-}
-
 const messages = {
   engine_failed: 'No speech engine is available for this session.',
   engine_stalled: 'The speech engine made no progress for too long.',
@@ -112,33 +108,11 @@ const messages = {
   slow_consumer: 'The client does not read its frames fast enough.',
   draining: 'The server is shutting down.',
   handshake_required: 'The first message must be a JSON object of type "session_start".',
+  internal_error: 'The server failed to process this session.',
   session_taken_over: 'Another connection has resumed this session.',
 } as const satisfies Partial<Record<SessionErrorCode, string>> & Record<RecognitionFailure, string>
 
 /** An error whose code determines its message. */
-export function sessionError(code: keyof typeof messages): SessionError {
-  return new SessionError(code, messages[code])
-}
-
-export function handshakeTimeout(handshakeMs: number): SessionError {
-  return new SessionError(
-    'handshake_timeout',
-    `The first message did not arrive within ${handshakeMs} ms.`,
-  )
-}
-
-export function frameTooLarge(lengthMax: number): SessionError {
-  const message = `A message of this kind may have at most ${lengthMax} bytes.`
-  return new SessionError('frame_too_large', message, { details: { max: lengthMax } })
-}
-
-export function flowViolation(message: string): SessionError {
-  return new SessionError('flow_violation', message)
-}
-
-/** The same response for every reason, so that it does not reveal which sessions exist. */
-export function resumeFailed(sessionId: string): SessionError {
-  return new SessionError('resume_failed', 'The session does not exist or has ended.', {
-    details: { session_id: sessionId },
-  })
+export function sessionError(code: keyof typeof messages, cause?: unknown): SessionError {
+  return new SessionError(code, messages[code], { cause })
 }

@@ -11,7 +11,6 @@ import { type ClientSocket, Outbox } from './outbox.ts'
 import type { SessionQuery } from './query.ts'
 import { renderSessionError } from './render-frames.ts'
 import { renderFrame } from './server-frames.ts'
-import { type ExpiredDeadline, SessionDeadlines } from './session-deadlines.ts'
 import { type SessionError, sessionError } from './session-error.ts'
 import { type SessionEnding, Transcriber } from './transcriber.ts'
 
@@ -49,7 +48,8 @@ const pingMs = 1_000
 /**
  * One speech session, from its handshake until it can no longer be resumed. It is attached to one
  * connection at a time, waits for the client to resume after a disconnect, and ends exactly once.
- * Owns the transcriber, the audio queue, the outbox and the deadlines.
+ * Owns the transcriber, the audio queue, the outbox and the deadlines, which have no timer: one sweep
+ * checks all sessions.
  */
 export class SpeechSession {
   readonly id = newId('stt_')
@@ -59,14 +59,17 @@ export class SpeechSession {
   readonly #drainMs: number
   readonly #outbox: Outbox
   readonly #queue: AudioQueue
-  readonly #deadlines: SessionDeadlines
   readonly #transcriber: Transcriber
   #connection: AttachedConnection | null = null
   #endedAt = 0
   #isAborted = false
   #isDraining = false
-  #pingedAt = 0
   #resumes = 0
+  #pingedAt = 0
+  #receivedAt = performance.now()
+  #attachedAt = performance.now()
+  /** When the client last read its frames. */
+  #readerMovedAt = performance.now()
 
   /** `onEnded` is called once, after the engine was released. */
   constructor(
@@ -79,7 +82,6 @@ export class SpeechSession {
     this.#settings = settings
     this.#drainMs = drainMs
     this.#outbox = new Outbox(settings.resumeCharsMax)
-    this.#deadlines = new SessionDeadlines(settings)
     this.#queue = new AudioQueue({
       format: handshake.format,
       usesCredit: handshake.options.credit,
@@ -96,7 +98,6 @@ export class SpeechSession {
       openRecognition,
       queue: this.#queue,
       outbox: this.#outbox,
-      deadlines: this.#deadlines,
       resumes: () => this.#resumes,
       mayContinue: () => !this.#isReaderFull(),
       onEnded: (ending) => {
@@ -114,7 +115,7 @@ export class SpeechSession {
   }
 
   receive(message: string | Uint8Array): void {
-    this.#deadlines.messageReceived()
+    this.#receivedAt = performance.now()
     this.#transcriber.receive(message)
   }
 
@@ -167,7 +168,7 @@ export class SpeechSession {
       return
     }
     this.#resumes++
-    this.#deadlines.messageReceived()
+    this.#receivedAt = performance.now()
     if (droppedSeq > lastSeq) {
       const details = { after_seq: lastSeq, to_seq: droppedSeq }
       this.#outbox.push(warning('frames_forgotten', details))
@@ -185,13 +186,7 @@ export class SpeechSession {
       if (isStuck) this.#connection?.socket.terminate()
       return
     }
-    const expired = this.#deadlines.check({
-      isAttached: this.#connection !== null,
-      isHeldUp: this.#queue.isPaused() || this.#queue.storedBytes() > 0,
-      acceptsAudio: this.#transcriber.acceptsAudio(),
-      isReaderFull: this.#isReaderFull(),
-    })
-    if (expired !== null) this.#onExpired(expired)
+    this.#checkDeadlines()
     this.#pingIfPaused()
     this.#transcriber.acknowledge()
   }
@@ -203,7 +198,7 @@ export class SpeechSession {
       return
     }
     this.#isDraining = true
-    this.#deadlines.expectFinalsWithin(this.#drainMs)
+    this.#transcriber.expectFinalsWithin(this.#drainMs)
     this.#transcriber.endInput(sessionError('draining'))
   }
 
@@ -270,21 +265,28 @@ export class SpeechSession {
     return this.#connection !== null && this.#outbox.pendingBytes() > readerBytesMax
   }
 
-  #onExpired(deadline: ExpiredDeadline): void {
-    switch (deadline) {
-      case 'client_lost':
-        this.abort(deadline)
-        break
-      case 'idle_timeout':
-      case 'max_session':
-        this.#transcriber.endInput(sessionError(deadline))
-        break
-      case 'slow_consumer':
-        this.#transcriber.fail(sessionError(deadline))
-        break
-      case 'finalize_timeout':
-        this.#transcriber.expire(sessionError(this.#isDraining ? 'draining' : deadline))
+  #checkDeadlines() {
+    const now = performance.now()
+    const { idleMs, sessionMsMax, resumeMs, readerStallMs } = this.#settings
+    const transcriber = this.#transcriber
+    const isAttached = this.#connection !== null
+    const isHeldUp = this.#queue.isPaused() || this.#queue.storedBytes() > 0
+    if (isAttached) this.#attachedAt = now
+    // A client whose messages are not read is not idle.
+    if (!isAttached || isHeldUp) this.#receivedAt = now
+    if (!isAttached || !this.#isReaderFull()) this.#readerMovedAt = now
+    if (now - this.#attachedAt >= resumeMs && !isAttached) return this.abort('client_lost')
+    if (now >= transcriber.finalsBy) {
+      const reason = this.#isDraining ? 'draining' : 'finalize_timeout'
+      return transcriber.expire(sessionError(reason))
     }
+    if (now - this.#readerMovedAt >= readerStallMs) {
+      return transcriber.fail(sessionError('slow_consumer'))
+    }
+    if (!transcriber.acceptsAudio()) return
+    const isTooLong = now - transcriber.startedAt >= sessionMsMax
+    if (isTooLong) transcriber.endInput(sessionError('max_session'))
+    else if (now - this.#receivedAt >= idleMs) transcriber.endInput(sessionError('idle_timeout'))
   }
 
   #pingIfPaused(): void {

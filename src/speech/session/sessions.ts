@@ -6,29 +6,10 @@ import { AudioBudget } from './audio-queue.ts'
 import { Connection, type ConnectionDeps, type UpgradeRequest } from './connection.ts'
 import type { ClientSocket } from './outbox.ts'
 import { SpeechSession } from './session.ts'
-import { noCapacity, resumeFailed, type SessionError } from './session-error.ts'
+import { noCapacity, SessionError } from './session-error.ts'
 import type { SessionEnding } from './transcriber.ts'
 
-/** The speech sessions of this process. */
-export type SpeechSessions = {
-  /** Registers a socket after its upgrade. The caller opens it and forwards its events. */
-  connect(request: UpgradeRequest, socket: ClientSocket): Connection
-  metrics(): SpeechMetrics
-  /** Ends all sessions immediately. */
-  close(): void
-}
-
-type SpeechMetrics = {
-  readonly connections: number
-  /** Including those that wait for their client to resume. */
-  readonly sessions: number
-  readonly waiting: number
-  /** Undecoded audio of all sessions, and its peak. */
-  readonly queuedBytes: number
-  readonly queuedBytesPeak: number
-  /** Frames that clients have not read. */
-  readonly unreadBytes: number
-}
+export type SpeechSessions = ReturnType<typeof createSpeechSessions>
 
 export type SpeechSessionsDeps = {
   readonly config: Pick<Config, 'speech' | 'drain'>
@@ -43,7 +24,8 @@ const tickMs = 250
 /** Frames kept of ended sessions, for clients that have missed the last ones. */
 const endedCharsMax = 16_777_216
 
-export function createSpeechSessions(deps: SpeechSessionsDeps): SpeechSessions {
+/** The speech sessions of this process. */
+export function createSpeechSessions(deps: SpeechSessionsDeps) {
   const { config, log } = deps
   const settings = config.speech
   const { sessionsMax, sessionsPerUserMax } = settings
@@ -95,7 +77,10 @@ export function createSpeechSessions(deps: SpeechSessionsDeps): SpeechSessions {
     findSession(resume, userId, query) {
       const session = live.get(resume.sessionId) ?? ended.find(resume.sessionId)
       if (session?.matches(resume, userId, query) === true) return session
-      throw resumeFailed(resume.sessionId)
+      // The same error for every reason, so that it does not reveal which sessions exist.
+      throw new SessionError('resume_failed', 'The session does not exist or has ended.', {
+        details: { session_id: resume.sessionId },
+      })
     },
     onClosed: (connection) => connections.delete(connection),
   }
@@ -116,7 +101,8 @@ export function createSpeechSessions(deps: SpeechSessionsDeps): SpeechSessions {
   }
 
   return {
-    connect(request, socket) {
+    /** Registers a socket after its upgrade. The caller opens it and forwards its events. */
+    connect(request: UpgradeRequest, socket: ClientSocket): Connection {
       const connection = new Connection(connectionDeps, request, socket)
       connections.add(connection)
       timer ??= setInterval(tick, tickMs)
@@ -124,12 +110,16 @@ export function createSpeechSessions(deps: SpeechSessionsDeps): SpeechSessions {
     },
     metrics: () => ({
       connections: connections.size,
+      /** Including those that wait for their client to resume. */
       sessions: live.size,
       waiting: [...live.values()].filter((session) => !session.isAttached()).length,
+      /** Undecoded audio of all sessions, and its peak. */
       queuedBytes: budget.queuedBytes,
       queuedBytesPeak: budget.queuedBytesPeak,
+      /** Frames that clients have not read. */
       unreadBytes: [...live.values()].reduce((sum, session) => sum + session.unreadBytes(), 0),
     }),
+    /** Ends all sessions immediately. */
     close() {
       for (const session of [...live.values()]) session.abort('draining')
       ended.clear()

@@ -10,10 +10,15 @@ import type { AudioQueue } from './audio-queue.ts'
 import { type Handshake, readControl } from './client-frames.ts'
 import type { Outbox } from './outbox.ts'
 import type { SessionQuery } from './query.ts'
-import { renderEvent, renderReady, renderSessionError, renderStats } from './render-frames.ts'
+import {
+  renderEvent,
+  renderReady,
+  renderSessionError,
+  renderStats,
+  wholeMs,
+} from './render-frames.ts'
 import type { SessionStats } from './server-frames.ts'
-import type { SessionDeadlines } from './session-deadlines.ts'
-import { flowViolation, internalError, SessionError, sessionError } from './session-error.ts'
+import { SessionError, sessionError } from './session-error.ts'
 
 export type SessionEnding = {
   readonly closeCode: number
@@ -34,7 +39,6 @@ export type TranscriberOptions = {
   readonly openRecognition: OpenRecognition
   readonly queue: AudioQueue
   readonly outbox: Outbox
-  readonly deadlines: SessionDeadlines
   /** How often the client has resumed the session. */
   readonly resumes: () => number
   /** False suspends transcription until the next `run`. */
@@ -56,6 +60,9 @@ export class Transcriber {
   ending: SessionEnding | null = null
   /** Whether `session_ready` was sent. */
   wasReady = false
+  readonly startedAt = performance.now()
+  /** When the last finals must have arrived. */
+  finalsBy = Number.POSITIVE_INFINITY
   readonly #options: TranscriberOptions
   readonly #abort = new AbortController()
   #pipeline: AudioPipeline | null = null
@@ -88,9 +95,8 @@ export class Transcriber {
       return
     }
     this.announceReady(false)
-    if (handshake.ignored.length > 0) {
-      outbox.push(warning('unknown_fields', { fields: handshake.ignored }))
-    }
+    const { ignored: fields } = handshake
+    if (fields.length > 0) outbox.push(warning('unknown_fields', { fields }))
     for (const event of this.#earlyEvents.splice(0)) this.#onEvent(event)
     queue.hold(false)
     queue.pauseIfFull()
@@ -100,12 +106,8 @@ export class Transcriber {
   /** Sends `session_ready`, on start and after the client has resumed. */
   announceReady(isResumed: boolean): void {
     if (this.#pipeline === null) return
-    const { queue, outbox } = this.#options
     const { recognition } = this.#pipeline
-    const { receivedBytes } = queue.counts()
-    const creditBytes = queue.grantCredit()
-    const state = { recognition, isResumed, receivedBytes, creditBytes }
-    outbox.push(renderReady(this.#options, state))
+    this.#options.outbox.push(renderReady(this.#options, recognition, isResumed))
   }
 
   receive(message: string | Uint8Array): void {
@@ -124,16 +126,13 @@ export class Transcriber {
   }
 
   /** Accepts no more input. Queued audio is finished first, then the error is sent, if any. */
-  endInput(error: SessionError | null): void {
+  endInput(error: SessionError | null) {
     if (this.ending !== null) return
-    if (error !== null && this.#pipeline === null) {
-      this.fail(error)
-      return
-    }
+    if (error !== null && this.#pipeline === null) return this.fail(error)
     if (this.#isInputEnded) return
     this.#isInputEnded = true
     this.#inputError = error
-    this.#options.queue.pushEnd()
+    this.#options.queue.pushMarker({ type: 'end' })
     this.run()
   }
 
@@ -144,7 +143,7 @@ export class Transcriber {
 
   fail(cause: unknown, stats?: RecognitionStats): void {
     if (this.ending !== null) return
-    const error = cause instanceof SessionError ? cause : internalError(cause)
+    const error = cause instanceof SessionError ? cause : sessionError('internal_error', cause)
     const sessionStats = this.#renderStats(stats)
     this.#options.outbox.push(renderSessionError(error, sessionStats))
     const { closeCode, code: reason } = error
@@ -155,6 +154,11 @@ export class Transcriber {
   abort(reason: string): void {
     if (this.ending !== null) return
     this.#finish({ closeCode: 1011, reason, error: null, stats: this.#renderStats() })
+  }
+
+  /** The last finals must arrive within `limitMs`. */
+  expectFinalsWithin(limitMs: number): void {
+    this.finalsBy = Math.min(this.finalsBy, performance.now() + limitMs)
   }
 
   acceptsAudio(): boolean {
@@ -226,21 +230,19 @@ export class Transcriber {
     if (control.type === 'session_end') this.endInput(null)
     if (control.type !== 'finalize' || this.#isInputEnded) return
     if (++this.#finalizes > finalizesMax) {
-      throw flowViolation(`At most ${finalizesMax} finalize requests may be outstanding.`)
+      const message = `At most ${finalizesMax} finalize requests may be outstanding.`
+      throw new SessionError('flow_violation', message)
     }
-    this.#options.queue.pushFinalize(control.id ?? '')
+    this.#options.queue.pushMarker({ type: 'finalize', id: control.id ?? '' })
     this.run()
   }
 
   /** An empty message marks the end of the audio. */
-  #onAudio(bytes: Uint8Array): void {
+  #onAudio(bytes: Uint8Array) {
     const { queue } = this.#options
-    if (bytes.length === 0) {
-      this.endInput(null)
-      return
-    }
+    if (bytes.length === 0) return this.endInput(null)
     if (this.#isInputEnded) {
-      queue.discard(bytes)
+      queue.receivedBytes += bytes.length
       return
     }
     queue.push(bytes)
@@ -252,16 +254,12 @@ export class Transcriber {
   }
 
   #onInputProcessed(): void {
-    const { deadlines, settings } = this.#options
-    deadlines.expectFinalsWithin(settings.finalizeMs + finalsSlackMs)
+    this.expectFinalsWithin(this.#options.settings.finalizeMs + finalsSlackMs)
     this.#pipeline?.recognition.end()
   }
 
-  #onRecognitionEnded(recognitionStats: RecognitionStats): void {
-    if (this.#inputError !== null) {
-      this.fail(this.#inputError, recognitionStats)
-      return
-    }
+  #onRecognitionEnded(recognitionStats: RecognitionStats) {
+    if (this.#inputError !== null) return this.fail(this.#inputError, recognitionStats)
     const stats = this.#renderStats(recognitionStats)
     if (stats === null) return
     this.#options.outbox.push({ type: 'session_end', reason: 'client_end', stats })
@@ -282,14 +280,14 @@ export class Transcriber {
   #renderStats(stats?: RecognitionStats): SessionStats | null {
     const pipeline = this.#pipeline
     if (pipeline === null) return null
-    const { queue, deadlines, resumes, outbox } = this.#options
-    return renderStats(stats ?? pipeline.stop(), {
+    const { queue, resumes, outbox } = this.#options
+    return {
+      ...renderStats(stats ?? pipeline.stop(), pipeline.decoder.faults),
       ...queue.counts(),
-      wallMs: deadlines.elapsedMs(),
-      queuedMsMax: this.#queuedMsMax,
+      ...outbox.partials,
+      wall_ms: wholeMs(performance.now() - this.startedAt),
+      max_queued_ms: wholeMs(this.#queuedMsMax),
       resumes: resumes(),
-      partials: outbox.partials,
-      faults: pipeline.decoder.faults,
-    })
+    }
   }
 }
