@@ -24,13 +24,16 @@ export const upstreams: CheckGroup = {
   name: 'upstreams',
   limitMs: ({ config }) => config.models.refreshTimeoutMs + slackMs,
   async check(inputs, signal) {
-    const asked = await Promise.all(
-      configuredUpstreams(inputs.config).map((source) => ask(inputs, source, signal)),
+    const { config } = inputs
+    const listings = await Promise.all(
+      configuredUpstreams(config).map((source) => ask(inputs, source, signal)),
     )
     return [
-      ...(inputs.config.upstream.length === 0 ? [onlyDemo] : []),
-      ...asked.flatMap(({ findings }) => findings),
-      ...modelFindings(inputs.config, asked),
+      ...(config.upstream.length === 0 ? [onlyDemo] : []),
+      ...listings.flatMap(({ findings }) => findings),
+      ...listedFindings(config.model, listings),
+      embeddingFinding(config),
+      rerankFinding(config),
     ]
   },
 }
@@ -60,6 +63,11 @@ async function ask(
   const adapter = adaptersByKind[upstream.kind]
   if (adapter === undefined) return { name, models: null, findings: [localFinding(name, config)] }
   const seen: ResponseFacts = { status: null, clockAheadMs: null }
+  const listing = (models: readonly string[] | null, finding: Finding) => {
+    const { clockAheadMs } = seen
+    const clocks = clockAheadMs === null ? [] : [clockFinding(`upstream "${name}"`, clockAheadMs)]
+    return { name, models, findings: [finding, ...clocks] }
+  }
   const limit = AbortSignal.timeout(config.models.refreshTimeoutMs)
   try {
     const listed = await adapter.listModels({
@@ -69,17 +77,13 @@ async function ask(
       signal: AbortSignal.any([stopped, limit]),
     })
     const models = listed.map(({ id }) => id)
-    return {
-      name,
-      models,
-      findings: [answered(upstream, { models, named }), ...clocks(name, seen)],
-    }
+    return listing(models, answered(upstream, { models, named }))
   } catch (error) {
     const reason = limit.aborted
       ? `no response within ${config.models.refreshTimeoutMs} ms`
       : reasonOf(error)
-    const finding = failed(upstream, { status: seen.status, reason, isNamed: named !== null })
-    return { name, models: named, findings: [finding, ...clocks(name, seen)] }
+    const facts = { status: seen.status, reason, isNamed: named !== null }
+    return listing(named, failed(upstream, facts))
   }
 }
 
@@ -98,10 +102,6 @@ function watching(transport: Transport, seen: ResponseFacts, now: () => Date): T
       return answer
     },
   }
-}
-
-function clocks(name: string, { clockAheadMs }: ResponseFacts): Finding[] {
-  return clockAheadMs === null ? [] : [clockFinding(`upstream "${name}"`, clockAheadMs)]
 }
 
 function answered(
@@ -148,62 +148,40 @@ function failed(
     if (isNamed) return ok(check, `${detail}; its models are named in the configuration`)
     return fail(check, detail, 'Correct its url, which usually ends in /v1, or name its models.')
   }
-  if (status !== null) return fail(check, `${place}: ${reason}`, 'See its log.')
-  return fail(
-    check,
-    `${place}: ${reason}`,
-    'Start it, allow connections to it, or correct its url.',
-  )
+  const advice = 'Start it, allow connections to it, or correct its url.'
+  return fail(check, `${place}: ${reason}`, status === null ? advice : 'See its log.')
 }
 
 /** Compares the configured models with the lists of the upstreams. */
-function modelFindings(
-  config: Pick<Config, 'model' | 'retrieval'>,
-  listings: readonly UpstreamListing[],
-): Finding[] {
-  return [
-    ...listedFindings(config.model, listings),
-    embeddingFinding(config),
-    rerankFinding(config),
-  ]
-}
-
 function listedFindings(
   models: readonly ModelConfig[],
   listings: readonly UpstreamListing[],
 ): Finding[] {
   const check = 'models'
   if (models.length === 0) return [ok(check, 'as listed by the upstreams')]
-  const checked = models.map((model) => ({ model, ...listingOf(model, listings) }))
-  const listed = checked.filter(({ isListed }) => isListed).length
-  const warnings = checked
-    .filter(({ isListed, isKnown }) => !isListed && isKnown)
-    .map(({ model }) => {
-      const { name, upstreamModel = name, upstreams } = model
-      return warn(
-        `model "${name}"`,
-        `${upstreams.join(', ')} does not list "${upstreamModel}"`,
-        'Correct upstream_model, or load the model there; requests for it will probably fail.',
-      )
-    })
-  const unknown = checked.filter(({ isListed, isKnown }) => !isListed && !isKnown).length
+  const checked = models.map((model) => {
+    const { name, upstreamModel = name } = model
+    const lists = listings.filter((one) => model.upstreams.includes(one.name))
+    const isListed = lists.some(({ models }) => models?.includes(upstreamModel) === true)
+    // An upstream without a list may have the model.
+    const mayBe = lists.some(({ models }) => models === null)
+    return { ...model, upstreamModel, state: isListed ? 'listed' : mayBe ? 'unknown' : 'missing' }
+  })
+  const count = (state: string) => checked.filter((model) => model.state === state).length
+  const unknown = count('unknown')
   const rest = unknown === 0 ? '' : `; ${unknown} unknown, because their upstream has no list`
   return [
-    ok(check, `${listed} of ${models.length} are listed by their upstreams${rest}`),
-    ...warnings,
+    ok(check, `${count('listed')} of ${models.length} are listed by their upstreams${rest}`),
+    ...checked
+      .filter(({ state }) => state === 'missing')
+      .map(({ name, upstreamModel, upstreams }) =>
+        warn(
+          `model "${name}"`,
+          `${upstreams.join(', ')} does not list "${upstreamModel}"`,
+          'Correct upstream_model, or load the model there; requests for it will probably fail.',
+        ),
+      ),
   ]
-}
-
-/** `isKnown`: whether all its upstreams have a list. */
-function listingOf(
-  { name, upstreamModel = name, upstreams }: ModelConfig,
-  listings: readonly UpstreamListing[],
-): { isListed: boolean; isKnown: boolean } {
-  const lists = listings.filter((one) => upstreams.includes(one.name)).map(({ models }) => models)
-  return {
-    isListed: lists.some((models) => models?.includes(upstreamModel) === true),
-    isKnown: lists.every((models) => models !== null),
-  }
 }
 
 type Named = Pick<Config, 'model' | 'retrieval'>

@@ -13,10 +13,7 @@ export type Reranker = {
   rerank(input: RerankInput, context: RequestContext): Promise<RerankResult>
 }
 
-export type Rerankers = {
-  /** By model name; throws `model_not_found`, or `model_mode_mismatch` for another mode. */
-  find(model: string): Promise<Reranker>
-}
+export type Rerankers = ReturnType<typeof createRerankers>
 
 export function createRerankers({
   inference,
@@ -24,9 +21,10 @@ export function createRerankers({
 }: {
   inference: Pick<Inference, 'rerank'>
   catalogue: Pick<Catalogue, 'resolve'>
-}): Rerankers {
+}) {
   return {
-    async find(name) {
+    /** By model name; throws `model_not_found`, or `model_mode_mismatch` for another mode. */
+    async find(name: string): Promise<Reranker> {
       const { id, targets } = await catalogue.resolve(name, { mode: 'rerank' })
       return {
         model: id,

@@ -1,4 +1,4 @@
-import { isRecord, parseJson } from '#lib/json.ts'
+import { asRecord, parseJson } from '#lib/json.ts'
 import type { Sealer } from './sealer.ts'
 
 /** Encrypts the state that one client keeps for this gateway. */
@@ -30,7 +30,14 @@ export type ReasoningSeal = {
 
 export function createSeals(sealer: Sealer, ownerId: string): Seals {
   return {
-    reasoning: createReasoningSeal(sealer, ownerId),
+    reasoning: {
+      seal: ({ text, payload, maker }) =>
+        sealer.seal('reasoning', ownerId, JSON.stringify({ text, payload, maker })),
+      open(sealed) {
+        const plain = sealer.open('reasoning', ownerId, sealed)
+        return plain === null ? null : readReasoning(parseJson(plain))
+      },
+    },
     compaction: {
       seal: (plain) => sealer.seal('compaction', ownerId, plain),
       open: (sealed) => sealer.open('compaction', ownerId, sealed),
@@ -38,19 +45,8 @@ export function createSeals(sealer: Sealer, ownerId: string): Seals {
   }
 }
 
-export function createReasoningSeal(sealer: Sealer, ownerId: string): ReasoningSeal {
-  return {
-    seal: ({ text, payload, maker }) =>
-      sealer.seal('reasoning', ownerId, JSON.stringify({ text, payload, maker })),
-    open(sealed) {
-      const plain = sealer.open('reasoning', ownerId, sealed)
-      return plain === null ? null : readReasoning(parseJson(plain))
-    },
-  }
-}
-
 function readReasoning(value: unknown): SealedReasoning {
-  const { text, payload, maker } = isRecord(value) ? value : {}
+  const { text, payload, maker } = asRecord(value)
   return { text: readText(text) ?? '', payload: readText(payload), maker: readText(maker) }
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '#lib/errors.ts'
 import { createSealerOf, type Sealer } from '#sealing/sealer.ts'
-import { createReasoningSeal } from '#sealing/seals.ts'
+import { createSeals } from '#sealing/seals.ts'
 
 const [first, second, third] = ['first', 'second', 'third'].map(
   (name) => `the ${name} secret of a test, long enough`,
@@ -100,9 +100,9 @@ describe('sealed reasoning', () => {
     { text: '', payload: 'gAAA', maker: 'native/model' },
     { text: 'Hm.', payload: 'gAAA', maker: 'native/model' },
   ])('comes back whole: %j', (reasoning) => {
-    const seal = createReasoningSeal(sealer, 'alice')
+    const seal = createSeals(sealer, 'alice').reasoning
     expect(seal.open(seal.seal(reasoning))).toEqual(reasoning)
-    expect(() => createReasoningSeal(sealer, 'bob').open(seal.seal(reasoning))).toThrow()
+    expect(() => createSeals(sealer, 'bob').reasoning.open(seal.seal(reasoning))).toThrow()
     expect(seal.open('gAAA')).toBeNull()
   })
 })

@@ -106,7 +106,7 @@ function refusal(explanation: string | null): MessageEnd {
   return { ...ended('refusal'), stop_details: { type: 'refusal', category: null, explanation } }
 }
 
-function ended(reason: StopReason): MessageEnd {
+export function ended(reason: StopReason): MessageEnd {
   return { stop_reason: reason, stop_sequence: null, stop_details: null, container: null }
 }
 

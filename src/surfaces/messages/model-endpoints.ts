@@ -4,8 +4,7 @@ import { nullable } from '#api/shapes.ts'
 import { AppError } from '#lib/errors.ts'
 import type { AvailableModel, ModelResolver } from '#models/model-resolver.ts'
 import { decodeName, longContextMark } from '#models/names.ts'
-import { modelInfos, newestFirst, unknownModel } from './model-info.ts'
-import { type ModelInfo, modelInfo } from './schema/model-info.ts'
+import { type ModelInfo, modelInfo, modelInfos, newestFirst, unknownModel } from './model-info.ts'
 
 /** Clients append `/v1/models` or `/models` to a base URL that may end in `/v1`. */
 const paths = ['/compat/v1/models', '/compat/models', '/compat/v1/v1/models']

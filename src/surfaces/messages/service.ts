@@ -15,34 +15,22 @@ import { withHostedTools } from '#inference/tool-loop.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import { withSignal } from '#lib/request-context.ts'
-import type { Model } from '#models/catalogue.ts'
 import type { ModelResolver } from '#models/model-resolver.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
-import { type RunningGeneration, runGeneration } from '#surfaces/run-generation.ts'
+import { runGeneration } from '#surfaces/run-generation.ts'
 import type { Log } from '#telemetry/log.ts'
 import { fitOutput } from './fit-output.ts'
-import type { MessageObject } from './message.ts'
 import { unknownModel } from './model-info.ts'
 import { type ParseContext, parseCountTokens, parseCreateMessage } from './parse.ts'
 import { createMessageRenderer } from './render.ts'
-
-/** Creates messages and counts tokens. */
-export type MessageService = {
-  /** Throws an `AppError` for an invalid request. */
-  create(body: unknown, request: MessageRequest): Promise<RunningMessage>
-  /** Counts the input tokens of a request without calling the model. */
-  countTokens(body: unknown, request: MessageRequest): Promise<TokenCount>
-}
 
 type MessageRequest = {
   readonly context: CallerContext
   readonly headers: Headers
 }
 
-type RunningMessage = RunningGeneration<MessageObject> & { readonly streams: boolean }
-
-export type MessageServiceDeps = {
+type MessageServiceDeps = {
   modelResolver: Pick<ModelResolver, 'resolve'>
   inference: Pick<Inference, 'generate'>
   tokenCounter: Pick<TokenCounter, 'count'>
@@ -55,7 +43,10 @@ export type MessageServiceDeps = {
 /** How long a stream may be delayed by the token count of its first event. */
 const countDelayMaxMs = 2
 
-export function createMessageService(deps: MessageServiceDeps): MessageService {
+export type MessageService = ReturnType<typeof createMessageService>
+
+/** Creates messages and counts tokens. Throws an `AppError` for an invalid request. */
+export function createMessageService(deps: MessageServiceDeps) {
   const parseContextOf = ({ context, headers }: MessageRequest): ParseContext => ({
     limits: deps.config.limits,
     seals: createSeals(deps.sealer, context.principal.userId),
@@ -63,8 +54,9 @@ export function createMessageService(deps: MessageServiceDeps): MessageService {
   })
   const { tokenCounter, config } = deps
   return {
-    async create(body, { context, headers }) {
-      const parseContext = parseContextOf({ context, headers })
+    async create(body: unknown, messageRequest: MessageRequest) {
+      const { context } = messageRequest
+      const parseContext = parseContextOf(messageRequest)
       const parsed = parseCreateMessage(body, parseContext)
       logIgnored(deps.log, parsed.ignored, context.requestId)
       const { request, model, agent } = await resolveRequest(deps, parsed.request, context)
@@ -98,7 +90,8 @@ export function createMessageService(deps: MessageServiceDeps): MessageService {
       return { ...running, streams: parsed.stream }
     },
 
-    async countTokens(body, messageRequest) {
+    /** Counts the input tokens of a request without calling the model. */
+    async countTokens(body: unknown, messageRequest: MessageRequest): Promise<TokenCount> {
       const { context } = messageRequest
       const parsed = parseCountTokens(body, parseContextOf(messageRequest))
       const { request, model } = await resolveRequest(deps, parsed, context)
@@ -108,14 +101,12 @@ export function createMessageService(deps: MessageServiceDeps): MessageService {
   }
 }
 
-type ResolvedRequest = { request: GenerationRequest; model: Model; agent: Agent | null }
-
 /** Resolves the model, and adds what an agent contributes to the request. */
 async function resolveRequest(
   { modelResolver }: Pick<MessageServiceDeps, 'modelResolver'>,
   request: GenerationRequest,
   { principal }: CallerContext,
-): Promise<ResolvedRequest> {
+) {
   const { model: name, promptCacheKey } = request
   try {
     const { model, agent } = await modelResolver.resolve(principal, name, promptCacheKey)
@@ -137,8 +128,7 @@ async function composeGenerate(
     context,
   }: { request: GenerationRequest; agent: Agent | null; context: CallerContext },
 ): Promise<Generate> {
-  const single = withSingleCall(withStopSequences(inference.generate))
-  const checked = withCheckedOutput(single)
+  const checked = withCheckedOutput(withSingleCall(withStopSequences(inference.generate)))
   // The protocol has no hosted tools, but an agent may have some.
   const requested = withAgentTools(noHostedTools, agent, { approvals: false })
   const hosted = await hostedTools.open(requested, {
@@ -147,8 +137,8 @@ async function composeGenerate(
   })
   if (hosted === null) return withObjectArguments(checked)
   const { limits } = config
-  const { hostedTurnsMax: turnsMax } = limits
-  const looped = withHostedTools(checked, hosted, { ...limits, maxToolCalls: null, turnsMax })
+  const loopLimits = { ...limits, maxToolCalls: null, turnsMax: limits.hostedTurnsMax }
+  const looped = withHostedTools(checked, hosted, loopLimits)
   return withObjectArguments(looped)
 }
 
