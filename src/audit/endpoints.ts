@@ -1,17 +1,16 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { type Endpoint, endpoint, json } from '#api/endpoint.ts'
+import { type Endpoint, endpoint } from '#api/endpoint.ts'
 import {
   idExample,
   instant,
   instantExample,
-  listExample,
-  listOf,
-  listPage,
   nullable,
   pageQuery,
+  pageResponse,
+  renderPage,
 } from '#api/shapes.ts'
 import type { JsonObject } from '#lib/json.ts'
-import type { Audit, AuditFilter, RecordedEntry } from './audit.ts'
+import type { Audit, AuditFilter, RecordedEntry } from './store.ts'
 
 /** The audit log of administrative changes. */
 export function auditEndpoints({ audit }: { audit: Pick<Audit, 'list'> }): Endpoint[] {
@@ -25,20 +24,14 @@ export function auditEndpoints({ audit }: { audit: Pick<Audit, 'list'> }): Endpo
       description:
         'Newest first. Entries are written in the transaction of the change, contain no secrets, and are kept for `audit.keep_days`.',
       query: auditQuery,
-      responses: {
-        200: {
-          description: 'A page of entries.',
-          content: json(listOf(auditRecord), listExample(auditExample)),
-        },
-      },
+      responses: { 200: pageResponse('A page of entries.', auditRecord, auditExample) },
       errors: {
         unprocessable:
           '"resource" must be a type, or a type and an id: `group` or `group:editors`.',
       },
-      async handle({ query: { actor, action, resource, limit, after } }) {
+      async handle({ query: { actor, action, resource, ...page } }) {
         const filter = { actorId: actor, action, resource: parseResource(resource) }
-        const { entries, hasMore } = await audit.list(filter, { limit, after })
-        return listPage(entries.map(renderEntry), hasMore)
+        return renderPage(await audit.list(filter, page), renderEntry)
       },
     }),
   ]

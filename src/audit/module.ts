@@ -1,14 +1,18 @@
+import { repeat } from '#lib/repeat.ts'
 import { type Foundation, module } from '#module.ts'
-import { type Audit, createAudit } from './audit.ts'
 import { auditEndpoints } from './endpoints.ts'
-import { startAuditSweep } from './sweep.ts'
+import { type Audit, createAudit, sweepAuditLog } from './store.ts'
+
+const sweepEveryMs = 600_000
 
 /** The record of administrative changes. */
 export const auditModule = module({
   name: 'audit',
   start({ database, config, log, now }: Foundation) {
-    const sweep = startAuditSweep({ database, settings: config.audit, log, now })
-    return { services: { audit: createAudit({ database, now }) }, close: () => sweep.stop() }
+    const { keepDays } = config.audit
+    const sweep = () => sweepAuditLog(database, { keepDays, now: now() })
+    const { stop } = repeat(sweep, { everyMs: sweepEveryMs, log, failed: 'audit sweep failed' })
+    return { services: { audit: createAudit({ database, now }) }, close: stop }
   },
   endpoints: (services: { audit: Audit }) => auditEndpoints(services),
 })

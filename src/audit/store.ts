@@ -2,57 +2,85 @@ import { and, desc, eq, inArray, like, lt, or } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { auditEntry } from '#db/schema/audit.ts'
-import type { AuditFilter, AuditPage, RecordedEntry } from './audit.ts'
+import { type Page, type PageRequest, pageOf } from '#lib/page.ts'
+import type { AuditEntry } from './audit.ts'
 
-export type AuditDatabase = Pick<Database, 'drizzle'>
+type AuditDatabase = Pick<Database, 'drizzle'>
 
 /** A transaction, or the database itself. */
-export type InsertHandle = Pick<Database['drizzle'], 'insert'>
+type InsertHandle = Pick<Database['drizzle'], 'insert'>
 
 type Row = typeof auditEntry.$inferSelect
 
-export function createAuditStore({ drizzle }: AuditDatabase) {
-  const ask = createQueryRunner()
+export type RecordedEntry = AuditEntry & { readonly id: string; readonly at: Date }
+
+/** All given conditions must hold. */
+export type AuditFilter = {
+  readonly actorId?: string | undefined
+  /** `group.update`, or `group` for every action that starts with it. */
+  readonly action?: string | undefined
+  readonly resource?: { readonly type: string; readonly id: string | undefined } | undefined
+}
+
+export type Audit = ReturnType<typeof createAudit>
+
+/** The append-only record of administrative changes. */
+export function createAudit({
+  database: { drizzle },
+  now,
+}: {
+  database: AuditDatabase
+  now: () => Date
+}) {
+  const query = createQueryRunner()
   return {
-    async add(entry: RecordedEntry, transaction?: InsertHandle): Promise<void> {
-      if (transaction === undefined) {
-        await ask(async () => drizzle.insert(auditEntry).values(rowOf(entry)))
-        return
-      }
-      await transaction.insert(auditEntry).values(rowOf(entry))
+    /** With a transaction, the entry is committed if and only if the change is. */
+    async record(entry: AuditEntry, transaction?: InsertHandle): Promise<void> {
+      const at = now()
+      const row = rowOf({ ...entry, id: Bun.randomUUIDv7('hex', at), at })
+      if (transaction === undefined) await query(async () => drizzle.insert(auditEntry).values(row))
+      else await transaction.insert(auditEntry).values(row)
     },
 
-    /** Newest first. */
-    list: (filter: AuditFilter, { limit, after }: AuditPage): Promise<RecordedEntry[]> =>
-      ask(async () => {
+    /** Newest first, after the entry with the id `after`. */
+    list: (filter: AuditFilter, { limit, after }: PageRequest): Promise<Page<RecordedEntry>> =>
+      query(async () => {
+        const isAfter = after === undefined ? undefined : lt(auditEntry.id, after)
         const rows = await drizzle
           .select()
           .from(auditEntry)
-          .where(
-            and(
-              ...conditionsOf(filter),
-              after === undefined ? undefined : lt(auditEntry.id, after),
-            ),
-          )
+          .where(and(...conditionsOf(filter), isAfter))
           .orderBy(desc(auditEntry.id))
-          .limit(limit)
-        return rows.map(entryOf)
+          .limit(limit + 1)
+        return pageOf(rows.map(entryOf), limit)
       }),
+  }
+}
 
-    /** Deletes at most `rowsMax` entries with smaller ids; true if none is left. */
-    async dropBefore(id: string, rowsMax: number): Promise<boolean> {
-      const due = drizzle
-        .select({ id: auditEntry.id })
-        .from(auditEntry)
-        .where(lt(auditEntry.id, id))
-        .orderBy(auditEntry.id)
-        .limit(rowsMax)
-      const dropped = await drizzle
-        .delete(auditEntry)
-        .where(inArray(auditEntry.id, due))
-        .returning({ id: auditEntry.id })
-      return dropped.length < rowsMax
-    },
+const rowsPerStatement = 1_000
+/** The rest is left to the next sweep. */
+const statementsMax = 500
+const dayMs = 86_400_000
+
+/** Deletes expired entries. */
+export async function sweepAuditLog(
+  { drizzle }: AuditDatabase,
+  { keepDays, now }: { keepDays: number; now: Date },
+): Promise<void> {
+  // Ids start with their time, so comparing ids compares ages.
+  const smallestKept = Bun.randomUUIDv7('hex', now.getTime() - keepDays * dayMs)
+  const due = drizzle
+    .select({ id: auditEntry.id })
+    .from(auditEntry)
+    .where(lt(auditEntry.id, smallestKept))
+    .orderBy(auditEntry.id)
+    .limit(rowsPerStatement)
+  for (let statements = 0; statements < statementsMax; statements++) {
+    const dropped = await drizzle
+      .delete(auditEntry)
+      .where(inArray(auditEntry.id, due))
+      .returning({ id: auditEntry.id })
+    if (dropped.length < rowsPerStatement) return
   }
 }
 

@@ -1,4 +1,5 @@
-import type { Actor, Audit } from '#audit/audit.ts'
+import type { Actor } from '#audit/audit.ts'
+import type { Audit } from '#audit/store.ts'
 import { AppError } from '#lib/errors.ts'
 import { type Page, type PageRequest, pageOf } from '#lib/page.ts'
 import { createApiKey, hashApiKey, maskApiKey } from './key-format.ts'

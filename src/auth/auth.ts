@@ -1,4 +1,4 @@
-import type { Audit } from '#audit/audit.ts'
+import type { Audit } from '#audit/store.ts'
 import type { Config } from '#config/schema.ts'
 import { assert, assertNever } from '#lib/assert.ts'
 import { AppError } from '#lib/errors.ts'

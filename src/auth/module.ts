@@ -1,4 +1,4 @@
-import type { Audit } from '#audit/audit.ts'
+import type { Audit } from '#audit/store.ts'
 import { type Foundation, module } from '#module.ts'
 import { createAuth } from './auth.ts'
 import { tokens } from './doctor.ts'

@@ -2,9 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { ifMatchHeader, ifNoneMatchHeader } from '#api/shapes.ts'
 import type { Auth } from '#auth/auth.ts'
-import { withCurrentTag } from '#http/precondition.ts'
 import { entityTag, isKnown, readIfMatch } from '#lib/entity-tag.ts'
-import type { Branding, ThemeView } from './branding.ts'
 import { logoEndpoints } from './logo/endpoints.ts'
 import {
   cssVariables,
@@ -18,6 +16,7 @@ import {
   themeRecord,
 } from './record.ts'
 import { emptyBody, parseTheme, type ThemeFormat, themeBody, themeQuery } from './schema.ts'
+import { type Branding, type ThemeView, themeTag } from './store.ts'
 import { defaultTheme } from './theme.ts'
 
 export type BrandingEndpointsDeps = { auth: Pick<Auth, 'authenticate'>; branding: Branding }
@@ -26,7 +25,6 @@ const bodyBytesMax = 65_536
 
 /** The look of the portal: every user reads it, administrators change it. */
 export function brandingEndpoints({ auth, branding }: BrandingEndpointsDeps): Endpoint[] {
-  const currentTag = async () => tagOf(await branding.theme(), 'json')
   const changeBy = ({ userId }: { userId: string }, request: Request) => ({
     userId,
     isExpected: readIfMatch(request.headers.get('if-match'), withoutSuffix),
@@ -58,7 +56,7 @@ export function brandingEndpoints({ auth, branding }: BrandingEndpointsDeps): En
       errors: { unprocessable: '"format" must be "json" or "css" or "dtcg".' },
       async handle({ query: { format }, request: { headers } }) {
         const view = await branding.theme()
-        if (isKnown(headers.get('if-none-match'), tagOf(view, format))) {
+        if (isKnown(headers.get('if-none-match'), themeTag(view, format))) {
           return new Response(null, { status: 304, headers: headersOf(view, format) })
         }
         return themeResponse(view, format)
@@ -81,22 +79,15 @@ the logo does not invalidate it. The body may have 64 KiB.`,
         bytesMax: bodyBytesMax,
         read: parseTheme,
       }),
-      responses: {
-        200: {
-          description: 'The theme.',
-          content: json(themeRecord, themeExample),
-          headers: { etag },
-        },
-      },
+      responses: { 200: themeDeclaration('The theme.') },
       errors: {
         unknown_field: unknownField,
         unprocessable: [...invalidFields, contrastTooLow],
         precondition_failed: themeChanged,
       },
-      async handle({ body, context, request, set }) {
+      async handle({ body, context, request }) {
         const change = changeBy(context.principal, request)
-        const replace = () => branding.setTheme(body.theme, change)
-        return themeResponse(await withCurrentTag(set, currentTag, replace), 'json')
+        return themeResponse(await branding.setTheme(body.theme, change), 'json')
       },
     }),
 
@@ -130,21 +121,14 @@ the logo does not invalidate it. The body may have 64 KiB.`,
       summary: 'Restore the default theme',
       headers: ifMatchHeader,
       body: jsonBody(emptyBody, { example: {}, isOptional: true, bytesMax: bodyBytesMax }),
-      responses: {
-        200: {
-          description: 'The default theme.',
-          content: json(themeRecord, themeExample),
-          headers: { etag },
-        },
-      },
+      responses: { 200: themeDeclaration('The default theme.') },
       errors: {
         unknown_field: '"theme" is not a known field.',
         precondition_failed: themeChanged,
       },
-      async handle({ context, request, set }) {
+      async handle({ context, request }) {
         const change = changeBy(context.principal, request)
-        const reset = () => branding.resetTheme(change)
-        return themeResponse(await withCurrentTag(set, currentTag, reset), 'json')
+        return themeResponse(await branding.resetTheme(change), 'json')
       },
     }),
 
@@ -170,22 +154,10 @@ function themeResponse(view: ThemeView, format: ThemeFormat): Response {
 
 function headersOf(view: ThemeView, format: ThemeFormat) {
   return {
-    etag: entityTag(tagOf(view, format)),
+    etag: entityTag(themeTag(view, format)),
     'cache-control': 'private, no-cache',
     'x-content-type-options': 'nosniff',
   }
-}
-
-const suffixChars = 12
-
-/**
- * Formats have tags of their own, in a suffix after a dash; the JSON, which has the logo's link, also
- * depends on the logo. `If-Match` ignores the suffix.
- */
-function tagOf({ tag, logoUrl }: ThemeView, format: ThemeFormat): string {
-  if (format !== 'json') return `${tag}-${format}`
-  const logo = new Bun.CryptoHasher('sha256').update(logoUrl).digest('hex')
-  return `${tag}-${logo.slice(0, suffixChars)}`
 }
 
 function withoutSuffix(tag: string): string {
@@ -199,6 +171,11 @@ const themeExample = {
   ...renderTheme(defaultTheme),
   logo_url: '/v1/branding/logo?v=0d5f1b7c93ae&sig=…',
 }
+const themeDeclaration = (description: string) => ({
+  description,
+  content: json(themeRecord, themeExample),
+  headers: { etag },
+})
 const bodyExample = { product_name: 'Portal', colors: { light: { primary: '#0b6e4f' } } }
 const invalidFields = [
   '"radius_px" must be at most 32.',

@@ -1,8 +1,8 @@
 import type { Auth } from '#auth/auth.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Sealer } from '#sealing/sealer.ts'
-import { type Branding, createBranding } from './branding.ts'
 import { brandingEndpoints } from './endpoints.ts'
+import { type Branding, createBranding } from './store.ts'
 
 /** The look of the portal. */
 export const brandingModule = module({

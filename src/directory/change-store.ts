@@ -1,5 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm'
-import type { Actor, Audit, AuditEntry } from '#audit/audit.ts'
+import type { Actor, AuditEntry } from '#audit/audit.ts'
+import type { Audit } from '#audit/store.ts'
 import type { Auth, Changes } from '#auth/auth.ts'
 import { basePermission, groupsPermission, type Permission } from '#auth/permissions.ts'
 import type { Database } from '#db/client.ts'

@@ -1,7 +1,6 @@
 import { type Endpoint, endpoint, jsonBody, type ResponseSettings } from '#api/endpoint.ts'
 import { deletedResponse, ifMatchHeader, pageResponse, renderPage } from '#api/shapes.ts'
 import { actorOf } from '#audit/audit.ts'
-import { withCurrentTag } from '#http/precondition.ts'
 import { entityTag, readIfMatch } from '#lib/entity-tag.ts'
 import { lastAdminError } from './change-store.ts'
 import {
@@ -28,7 +27,6 @@ export function groupEndpoints(groups: Groups): Endpoint[] {
     set.headers['etag'] = entityTag(tagOf(group))
     return renderGroup(group)
   }
-  const currentTag = (id: string) => async () => tagOf(await groups.find(id))
   return [
     endpoint({
       method: 'POST',
@@ -107,9 +105,8 @@ export function groupEndpoints(groups: Groups): Endpoint[] {
       },
       async handle({ params: { id }, body: fields, context, request, set }) {
         const isExpected = readIfMatch(request.headers.get('if-match'))
-        const change = () =>
-          groups.change(actorOf(context), readGroupId(id), { isExpected, fields })
-        return respond(await withCurrentTag(set, currentTag(id), change), set)
+        const change = { isExpected, fields }
+        return respond(await groups.change(actorOf(context), readGroupId(id), change), set)
       },
     }),
 
@@ -129,10 +126,9 @@ export function groupEndpoints(groups: Groups): Endpoint[] {
         conflict: [groupErrors.locked, groupErrors.shipped, lastAdminError],
         precondition_failed: groupChanged,
       },
-      async handle({ params: { id }, context, request, set }) {
+      async handle({ params: { id }, context, request }) {
         const isExpected = readIfMatch(request.headers.get('if-match'))
-        const remove = () => groups.remove(actorOf(context), readGroupId(id), isExpected)
-        await withCurrentTag(set, currentTag(id), remove)
+        await groups.remove(actorOf(context), readGroupId(id), isExpected)
         return { id, object: 'group.deleted', deleted: true }
       },
     }),

@@ -4,7 +4,7 @@ import { isPermission, type Permission, shippedGroups, sortPermissions } from '#
 import type { Config } from '#config/schema.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { appGroup, groupMember } from '#db/schema/auth.ts'
-import type { IsExpected } from '#lib/entity-tag.ts'
+import { type IsExpected, requireExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
 import type { JsonObject } from '#lib/json.ts'
 import { type Page, type PageRequest, pageOf } from '#lib/page.ts'
@@ -69,8 +69,8 @@ export function createGroups({
   ): Promise<StoredGroup> => {
     const group = await findGroup(transaction, name)
     if (isLocked(name)) throw conflict(groupErrors.locked)
-    if (isExpected(tagOf(group))) return group
-    throw new AppError('precondition_failed', 'This group has changed since you read it.')
+    requireExpected(isExpected, tagOf(group), 'This group has changed since you read it.')
+    return group
   }
 
   return {

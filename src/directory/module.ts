@@ -1,4 +1,4 @@
-import type { Audit } from '#audit/audit.ts'
+import type { Audit } from '#audit/store.ts'
 import type { Auth } from '#auth/auth.ts'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'

@@ -8,7 +8,6 @@ import {
   fileResponse,
   restoreEndpoint,
   staleVersion,
-  withVersionTag,
 } from './node-endpoints.ts'
 import {
   destinationErrors,
@@ -127,14 +126,12 @@ export function fileEndpoints({ files }: { files: Files }): Endpoint[] {
         unknown_field: destinationErrors.unknown_field,
         precondition_failed: staleVersion,
       },
-      async handle({ params, query, context: { principal }, request, set }) {
+      async handle({ params, query, context: { principal }, request }) {
         const node = { kind: 'file', id: parseNodeId('file', params.id) } as const
         const ifVersion = readIfMatch(request.headers.get('if-match'))
-        await withVersionTag(files, { principal, node, set }, async () =>
-          query.permanent
-            ? await files.deleteFile(principal, { id: node.id, ifVersion })
-            : await files.remove(principal, node, { isRecursive: true, ifVersion }),
-        )
+        await (query.permanent
+          ? files.deleteFile(principal, { id: node.id, ifVersion })
+          : files.remove(principal, node, { isRecursive: true, ifVersion }))
         return { id: node.id, object: 'file', deleted: true }
       },
     }),

@@ -10,7 +10,6 @@ import {
   restoreEndpoint,
   staleVersion,
   versionHeader,
-  withVersionTag,
 } from './node-endpoints.ts'
 import {
   destinationErrors,
@@ -145,12 +144,11 @@ export function folderEndpoints({ files }: { files: Files }): Endpoint[] {
         unknown_field: destinationErrors.unknown_field,
         precondition_failed: staleVersion,
       },
-      async handle({ params, query, context: { principal }, request, set }) {
+      async handle({ params, query, context: { principal }, request }) {
         const node = { kind: 'folder', id: parseNodeId('folder', params.id) } as const
         const ifVersion = readIfMatch(request.headers.get('if-match'))
-        const removed = await withVersionTag(files, { principal, node, set }, () =>
-          files.remove(principal, node, { isRecursive: query.recursive, ifVersion }),
-        )
+        const options = { isRecursive: query.recursive, ifVersion }
+        const removed = await files.remove(principal, node, options)
         return { id: node.id, object: 'folder', deleted: true, ...removed }
       },
     }),

@@ -1,14 +1,6 @@
 import type { TSchema } from '@sinclair/typebox'
-import {
-  type CallerContext,
-  type Endpoint,
-  endpoint,
-  json,
-  jsonBody,
-  type ResponseSettings,
-} from '#api/endpoint.ts'
+import { type CallerContext, type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { ifMatchHeader } from '#api/shapes.ts'
-import { withCurrentTag } from '#http/precondition.ts'
 import { readIfMatch } from '#lib/entity-tag.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { NodeView } from './files.ts'
@@ -24,7 +16,6 @@ import {
   notFileEditor,
   notFolderEditor,
   renderWithTag,
-  versionTag,
 } from './record.ts'
 import { type ParsedChange, parseRestore, restore } from './schema.ts'
 import { type NodeKind, parseNodeId } from './tree/checks.ts'
@@ -76,10 +67,7 @@ export function changeEndpoint(
       await findNode(files, principal, node)
       const change = parse(body)
       const ifVersion = readIfMatch(request.headers.get('if-match'))
-      const changed = await withVersionTag(files, { principal, node, set }, () =>
-        files.change(principal, node, { ...change, ifVersion }),
-      )
-      return renderWithTag(changed, set)
+      return renderWithTag(await files.change(principal, node, { ...change, ifVersion }), set)
     },
   })
 }
@@ -125,15 +113,6 @@ async function findNode(
   return kind === 'file'
     ? files.find(principal, id)
     : (await files.findFolder(principal, id)).folder
-}
-
-/** A refused `If-Match` gets the current version. */
-export function withVersionTag<T>(
-  files: Files,
-  { principal, node, set }: { principal: RequestPrincipal; node: NodeOf; set: ResponseSettings },
-  change: () => Promise<T>,
-): Promise<T> {
-  return withCurrentTag(set, async () => versionTag(await findNode(files, principal, node)), change)
 }
 
 export const fileId = { id: 'The id of the file.' }

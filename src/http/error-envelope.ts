@@ -1,3 +1,4 @@
+import { entityTag } from '#lib/entity-tag.ts'
 import type { AppError, ErrorKind } from '#lib/errors.ts'
 
 /** The HTTP response of an error; under /compat in the shape of the Messages API. */
@@ -55,6 +56,8 @@ function retryHeaders(error: AppError): Record<string, string> {
   if (error.kind === 'draining' || error.kind === 'no_descriptor_left') {
     headers['connection'] = 'close'
   }
+  // The client knows what to read before it retries.
+  if (error.etag !== undefined) headers['etag'] = entityTag(error.etag)
   if (error.status === 401) headers['www-authenticate'] = 'Bearer'
   if (error.kind === 'upgrade_required') headers['upgrade'] = 'websocket'
   if (error.status === 429 || error.status >= 500) {

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { type CallerContext, type Endpoint, endpoint, eventStream, json } from '#api/endpoint.ts'
 import { idExample, instantExample } from '#api/shapes.ts'
-import type { Audit } from '#audit/audit.ts'
+import type { Audit } from '#audit/store.ts'
 import type { Config } from '#config/schema.ts'
 import { streamEvents } from '#http/event-stream.ts'
 import { eventFrame } from '#http/frame-text.ts'

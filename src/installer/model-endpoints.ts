@@ -1,6 +1,6 @@
 import { type CallerContext, type Endpoint, endpoint, json } from '#api/endpoint.ts'
 import { instantExample } from '#api/shapes.ts'
-import type { Audit } from '#audit/audit.ts'
+import type { Audit } from '#audit/store.ts'
 import type { Installer } from './create-installer.ts'
 import {
   deletedModel,

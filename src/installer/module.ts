@@ -1,4 +1,4 @@
-import type { Audit } from '#audit/audit.ts'
+import type { Audit } from '#audit/store.ts'
 import type { Transport } from '#inference/transport.ts'
 import type { Llama } from '#inference/upstreams/llama/adapter.ts'
 import type { Jobs } from '#jobs/jobs.ts'

@@ -1,3 +1,5 @@
+import { AppError } from './errors.ts'
+
 /** Entity tags (RFC 9110, 8.8.3). A name is the text between the quotes. */
 
 export function entityTag(name: string): string {
@@ -26,4 +28,9 @@ export function readIfMatch(
   const names = ifMatch.split(',').flatMap((tag) => /^"(.*)"$/.exec(tag.trim())?.[1] ?? [])
   const expected = new Set(names.map(relevantPart))
   return (name) => expected.has(name)
+}
+
+/** Throws `precondition_failed` with the current tag. */
+export function requireExpected(isExpected: IsExpected, tag: string, message: string): void {
+  if (!isExpected(tag)) throw new AppError('precondition_failed', message, { etag: tag })
 }

@@ -69,6 +69,8 @@ export type ErrorDetails = {
   code?: string
   /** Seconds after which a retry makes sense. */
   retryAfterS?: number
+  /** The entity tag of the current version, after a failed `If-Match`. */
+  etag?: string
   /** The error response of an upstream, relayed to callers of the same protocol. */
   relay?: RelayedError
   cause?: unknown
@@ -90,6 +92,7 @@ export class AppError extends Error {
   readonly wireCode: string
   readonly param: string | null
   readonly retryAfterS: number | undefined
+  readonly etag: string | undefined
   readonly relay: RelayedError | undefined
 
   constructor(kind: ErrorKind, publicMessage: string, details: ErrorDetails = {}) {
@@ -101,6 +104,7 @@ export class AppError extends Error {
     this.wireCode = details.code ?? entry.code ?? kind
     this.param = details.param ?? null
     this.retryAfterS = details.retryAfterS
+    this.etag = details.etag
     this.relay = details.relay
   }
 }

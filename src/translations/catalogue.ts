@@ -1,4 +1,5 @@
-import { type CatalogueTexts, readCatalogueFile } from './config.ts'
+import { readCatalogueFile } from './config.ts'
+import { type Texts, textsOf } from './texts.ts'
 
 /** The portal's own texts. */
 export type Catalogue = {
@@ -9,15 +10,11 @@ export type Catalogue = {
   find(language: string, namespace: string, key: string): string | undefined
 }
 
-type Keys = ReadonlyMap<string, string>
-type Namespaces = ReadonlyMap<string, Keys>
-
-/** Uses maps, since objects have inherited names such as `constructor`. */
 export function openCatalogue(path: string): Catalogue {
   const languages = new Map(
     Object.entries(readCatalogueFile(path)).map(([language, namespaces]) => [
       language,
-      toMaps(namespaces),
+      textsOf(namespaces),
     ]),
   )
   const anyLanguage = mergeLanguages([...languages.values()])
@@ -34,17 +31,8 @@ export function openCatalogue(path: string): Catalogue {
   }
 }
 
-function toMaps(namespaces: CatalogueTexts[string]): Namespaces {
-  return new Map(
-    Object.entries(namespaces).map(([namespace, keys]) => [
-      namespace,
-      new Map(Object.entries(keys)),
-    ]),
-  )
-}
-
 /** The first language with a text takes precedence. */
-function mergeLanguages(languages: readonly Namespaces[]): Namespaces {
+function mergeLanguages(languages: readonly Texts[]): Texts {
   const merged = new Map<string, Map<string, string>>()
   for (const [namespace, keys] of languages.flatMap((namespaces) => [...namespaces])) {
     merged.set(namespace, new Map([...keys, ...(merged.get(namespace) ?? [])]))
@@ -52,14 +40,11 @@ function mergeLanguages(languages: readonly Namespaces[]): Namespaces {
   return merged
 }
 
-/** Placeholders and tags, which a text must have in every language. */
-export type PlaceholderDifference = {
-  readonly missing: string[]
-  readonly unexpected: string[]
-}
-
-/** Compares an override with the text it replaces; null: no difference. */
-export function comparePlaceholders(original: string, text: string): PlaceholderDifference | null {
+/**
+ * Compares the placeholders and tags of an override, which a text must have in every language, with
+ * those of the text it replaces; null: no difference.
+ */
+export function comparePlaceholders(original: string, text: string) {
   const [expected, actual] = [placeholdersOf(original), placeholdersOf(text)]
   const missing = [...expected].filter((placeholder) => !actual.has(placeholder))
   const unexpected = [...actual].filter((placeholder) => !expected.has(placeholder))

@@ -1,6 +1,5 @@
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { idExample, ifMatchHeader, ifNoneMatchHeader, instantExample } from '#api/shapes.ts'
-import { withCurrentTag } from '#http/precondition.ts'
 import { entityTag, isKnown, readIfMatch } from '#lib/entity-tag.ts'
 import {
   emptyRecord,
@@ -14,7 +13,7 @@ import {
   translationRecord,
   translationStatus,
 } from './schema.ts'
-import type { Overrides, Translations } from './translations.ts'
+import type { Overrides, Translations } from './store.ts'
 
 const bodyBytesMax = 1_048_576
 
@@ -90,14 +89,8 @@ export function translationEndpoints({ translations }: { translations: Translati
         unknown_field: '"languages" is not a known field.',
         precondition_failed: changed,
       },
-      async handle({ body, request, set }) {
-        const language = body ?? null
-        const isExpected = readIfMatch(request.headers.get('if-match'))
-        await withCurrentTag(
-          set,
-          () => translations.tagOf(language),
-          () => translations.reset(language, isExpected),
-        )
+      async handle({ body, request }) {
+        await translations.reset(body ?? null, readIfMatch(request.headers.get('if-match')))
         return {}
       },
     }),
@@ -147,20 +140,14 @@ completely or not at all. Limits: 500 characters per key, 4,096 bytes per text, 
         ],
         precondition_failed: changed,
       },
-      async handle({ params, query, body, context, request, set }) {
-        const language = parseLanguage(params.language)
+      async handle({ params, query, body, context, request }) {
         const options = {
           userId: context.principal.userId,
           isExpected: readIfMatch(request.headers.get('if-match')),
           isForced: query.force,
         }
-        return overridesResponse(
-          await withCurrentTag(
-            set,
-            () => translations.tagOf(language),
-            () => translations.patch(language, body, options),
-          ),
-        )
+        const language = parseLanguage(params.language)
+        return overridesResponse(await translations.patch(language, body, options))
       },
     }),
   ]

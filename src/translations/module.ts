@@ -1,6 +1,6 @@
 import { type Foundation, module } from '#module.ts'
 import { translationEndpoints } from './endpoints.ts'
-import { createTranslations, type Translations } from './translations.ts'
+import { createTranslations, type Translations } from './store.ts'
 
 /** Overrides of the portal's texts. */
 export const translationsModule = module({

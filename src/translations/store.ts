@@ -1,29 +1,53 @@
 import { eq, sql } from 'drizzle-orm'
+import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { translation } from '#db/schema/portal.ts'
-
-export type TranslationDatabase = Pick<Database, 'drizzle'>
+import { type IsExpected, requireExpected } from '#lib/entity-tag.ts'
+import type { AppError } from '#lib/errors.ts'
+import { refused } from '#lib/unprocessable.ts'
+import { type Catalogue, comparePlaceholders, openCatalogue } from './catalogue.ts'
+import { parseLanguage, type TextsPatch, type TranslationStatus } from './schema.ts'
+import { checkStatus } from './status.ts'
+import { countTexts, mergeTexts, parseTexts, serializeTexts } from './texts.ts'
 
 export type LanguageRow = typeof translation.$inferSelect
 
-/** A language without its texts. */
-export type LanguageHead = Pick<LanguageRow, 'language' | 'sha256'> & {
-  /** The size of its stored texts. */
-  readonly bytes: number
+/** A language without its texts, with their size. */
+type LanguageHead = Pick<LanguageRow, 'language' | 'sha256'> & { readonly bytes: number }
+
+/** Texts as JSON (language → namespace → key → text) with their entity tag. */
+export type Overrides = { readonly json: string; readonly tag: string }
+
+type PatchOptions = {
+  readonly userId: string
+  /** The `If-Match` condition: the tag of the language, or of all languages. */
+  readonly isExpected: IsExpected
+  /** Accepts texts with other placeholders or tags. */
+  readonly isForced: boolean
 }
 
-/** The stored state, read under the lock. */
-export type StoredTexts = {
-  readonly heads: readonly LanguageHead[]
-  /** The texts of the language to change. */
-  readonly texts: string | undefined
-}
+const textsPerLanguageMax = 10_000
+const languagesMax = 200
+/** In total, since one response may return everything. */
+const totalBytesMax = 16 * 1024 * 1024
 
-/** Changes are serialised by a lock, since the limits apply to the whole table. */
-export function createTranslationStore({ drizzle }: TranslationDatabase) {
+export type Translations = ReturnType<typeof createTranslations>
+
+/**
+ * Overrides of the portal's own texts. Nothing is cached, so a change is visible on all replicas at
+ * once. Languages are canonical BCP 47 tags; null means all languages.
+ */
+export function createTranslations(
+  { drizzle }: Database,
+  { settings, now }: { settings: Config['translations']; now: () => Date },
+) {
   const query = createQueryRunner()
-  type Handle = Pick<typeof drizzle, 'select' | 'execute'>
+  const supported = new Set(settings.languages.map(parseLanguage))
+  const catalogue = settings.catalogue === undefined ? null : openCatalogue(settings.catalogue)
+  const isSupported = (language: string) => supported.size === 0 || supported.has(language)
+  type Handle = Pick<typeof drizzle, 'select' | 'insert' | 'delete'>
+
   const readHeads = (handle: Handle): Promise<LanguageHead[]> =>
     handle
       .select({
@@ -32,50 +56,130 @@ export function createTranslationStore({ drizzle }: TranslationDatabase) {
         bytes: sql<number>`octet_length(${translation.texts})`.mapWith(Number),
       })
       .from(translation)
-  const lock = (handle: Handle) =>
-    handle.execute(sql`select pg_advisory_xact_lock(hashtextextended('translations', 0))`)
+  const readRows = (handle: Handle, language: string | null): Promise<LanguageRow[]> =>
+    handle.select().from(translation).where(isLanguage(language))
+
+  /** Serialises changes, since the limits apply to the whole table. Changes nothing if `work` throws. */
+  const change = <T>(
+    language: string | null,
+    isExpected: IsExpected,
+    work: (transaction: Handle, heads: readonly LanguageHead[]) => Promise<T>,
+  ): Promise<T> =>
+    query(() =>
+      drizzle.transaction(async (transaction) => {
+        await transaction.execute(
+          sql`select pg_advisory_xact_lock(hashtextextended('translations', 0))`,
+        )
+        const heads = await readHeads(transaction)
+        // A client that has read all languages may also send their common tag to change one.
+        if (!isExpected(tagOf(heads, null))) {
+          requireExpected(isExpected, tagOf(heads, language), 'The translations have changed.')
+        }
+        return work(transaction, heads)
+      }),
+    )
+
   return {
-    heads: (): Promise<LanguageHead[]> => query(() => readHeads(drizzle)),
+    read: async (language: string | null): Promise<Overrides> =>
+      overridesOf(await query(() => readRows(drizzle, language)), language),
 
-    /** Null: all languages. */
-    rows: (language: string | null): Promise<LanguageRow[]> =>
-      query(() =>
-        drizzle
-          .select()
-          .from(translation)
-          .where(language === null ? undefined : eq(translation.language, language)),
-      ),
+    tagOf: async (language: string | null): Promise<string> =>
+      tagOf(await query(() => readHeads(drizzle)), language),
 
-    /** Replaces the row of a language with the result of `change`; null deletes it. */
-    replace: (
+    /** Throws an `AppError` of status 412 or 422. */
+    async patch(
       language: string,
-      change: (stored: StoredTexts) => LanguageRow | null,
-    ): Promise<LanguageRow | null> =>
-      query(() =>
-        drizzle.transaction(async (transaction) => {
-          await lock(transaction)
-          const isLanguage = eq(translation.language, language)
-          const [row] = await transaction.select().from(translation).where(isLanguage)
-          const changed = change({ heads: await readHeads(transaction), texts: row?.texts })
-          await transaction.delete(translation).where(isLanguage)
-          if (changed !== null) await transaction.insert(translation).values(changed)
-          return changed
-        }),
-      ),
+      patch: TextsPatch,
+      { userId, isExpected, isForced }: PatchOptions,
+    ): Promise<Overrides> {
+      if (!isSupported(language)) throw notSupported(language, supported)
+      if (!isForced && catalogue !== null) validatePlaceholders(language, patch, catalogue)
+      return change(language, isExpected, async (transaction, heads) => {
+        const [row] = await readRows(transaction, language)
+        const texts = mergeTexts(parseTexts(row?.texts ?? '{}'), patch)
+        await transaction.delete(translation).where(isLanguage(language))
+        const count = countTexts(texts)
+        if (count === 0) return overridesOf([], language)
+        const json = serializeTexts(texts)
+        const others = heads.filter((head) => head.language !== language)
+        requireWithinLimits(count, Buffer.byteLength(json), others)
+        const sha256 = hash(json)
+        const changed = { language, texts: json, sha256, updatedBy: userId, updatedAt: now() }
+        await transaction.insert(translation).values(changed)
+        return overridesOf([changed], language)
+      })
+    },
 
-    /** Removes one language, or all for null. Removes nothing and rethrows if `check` throws. */
-    remove: (
-      language: string | null,
-      check: (heads: readonly LanguageHead[]) => void,
-    ): Promise<void> =>
-      query(() =>
-        drizzle.transaction(async (transaction) => {
-          await lock(transaction)
-          check(await readHeads(transaction))
-          await transaction
-            .delete(translation)
-            .where(language === null ? undefined : eq(translation.language, language))
-        }),
-      ),
+    /** Throws `precondition_failed`. */
+    reset: (language: string | null, isExpected: IsExpected): Promise<void> =>
+      change(language, isExpected, async (transaction) => {
+        await transaction.delete(translation).where(isLanguage(language))
+      }),
+
+    status: async (): Promise<TranslationStatus> =>
+      checkStatus(await query(() => readRows(drizzle, null)), { catalogue, isSupported }),
   }
+}
+
+function isLanguage(language: string | null) {
+  return language === null ? undefined : eq(translation.language, language)
+}
+
+function overridesOf(rows: readonly LanguageRow[], language: string | null): Overrides {
+  const parts = rows
+    .toSorted((one, other) => (one.language < other.language ? -1 : 1))
+    .map((row) => `${JSON.stringify(row.language)}:${row.texts}`)
+  return { json: `{${parts.join(',')}}`, tag: tagOf(rows, language) }
+}
+
+function tagOf(
+  languages: readonly Pick<LanguageHead, 'language' | 'sha256'>[],
+  language: string | null,
+): string {
+  if (language !== null) {
+    return languages.find((head) => head.language === language)?.sha256 ?? hash('')
+  }
+  const lines = languages.map((head) => `${head.language} ${head.sha256}\n`)
+  return hash(lines.toSorted().join(''))
+}
+
+function requireWithinLimits(count: number, bytes: number, others: readonly LanguageHead[]): void {
+  if (count > textsPerLanguageMax) {
+    throw refused('', `A language may have at most ${textsPerLanguageMax} texts.`, 'too_many_keys')
+  }
+  if (others.length >= languagesMax) {
+    const sentence = `The limit of ${languagesMax} languages is reached.`
+    throw refused('language', sentence, 'too_many_languages')
+  }
+  if (others.reduce((sum, head) => sum + head.bytes, bytes) > totalBytesMax) {
+    throw refused('', `All translations may have at most ${totalBytesMax} bytes.`, 'too_much_text')
+  }
+}
+
+function validatePlaceholders(language: string, patch: TextsPatch, catalogue: Catalogue): void {
+  for (const [namespace, keys] of patch) {
+    for (const [key, text] of keys ?? []) {
+      const original = catalogue.find(language, namespace, key)
+      if (text === null || original === undefined) continue
+      const difference = comparePlaceholders(original, text)
+      if (difference === null) continue
+      const { missing, unexpected } = difference
+      const problems = [
+        ...(missing.length === 0 ? [] : [`lacks ${missing.join(' ')}`]),
+        ...(unexpected.length === 0 ? [] : [`must not have ${unexpected.join(' ')}`]),
+      ]
+      const param = `${namespace}.${key}`
+      const sentence = `"${param}" ${problems.join(' and ')}; use ?force=true to store it anyway.`
+      throw refused(param, sentence, 'placeholder_mismatch')
+    }
+  }
+}
+
+function notSupported(language: string, supported: ReadonlySet<string>): AppError {
+  const sentence = `"${language}" is not among the languages of this portal: ${[...supported].join(', ')}.`
+  return refused('language', sentence, 'language_not_supported')
+}
+
+function hash(text: string): string {
+  return new Bun.CryptoHasher('sha256').update(text).digest('hex')
 }

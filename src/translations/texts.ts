@@ -4,9 +4,18 @@ import type { TextsPatch } from './schema.ts'
 export type Texts = ReadonlyMap<string, ReadonlyMap<string, string>>
 
 export function parseTexts(json: string): Texts {
-  const texts: Record<string, Record<string, string>> = JSON.parse(json)
+  return textsOf(JSON.parse(json))
+}
+
+/** Maps, since objects have inherited names such as `constructor`. */
+export function textsOf(
+  namespaces: Readonly<Record<string, Readonly<Record<string, string>>>>,
+): Texts {
   return new Map(
-    Object.entries(texts).map(([namespace, keys]) => [namespace, new Map(Object.entries(keys))]),
+    Object.entries(namespaces).map(([namespace, keys]) => [
+      namespace,
+      new Map(Object.entries(keys)),
+    ]),
   )
 }
 

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { createAudit } from '#audit/audit.ts'
-import { createAuditSweep } from '#audit/sweep.ts'
+import { createAudit, sweepAuditLog } from '#audit/store.ts'
 import { userIdOf } from '#auth/principal.ts'
 import { column, makeKey, outcome, root, startWorld, type World } from '#test/directory/world.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
@@ -204,17 +203,15 @@ describe('an entry of another part of the program', () => {
 
   test('is kept for as many days as is configured', async () => {
     const audit = createAudit({ database, now: world.now })
-    const all = async () => (await audit.list(everything, { limit: 100, after: undefined })).entries
+    const all = async () => (await audit.list({}, { limit: 100 })).items
     const kept = (await all()).length
     const dayMs = 86_400_000
     const old = createAudit({ database, now: () => new Date(world.now().getTime() - 31 * dayMs) })
     for (let entries = 0; entries < 3; entries++) await old.record(entry)
     expect((await all()).length).toBe(kept + 3)
-    await createAuditSweep({ database, settings: { keepDays: 32 }, now: world.now })()
+    await sweepAuditLog(database, { keepDays: 32, now: world.now() })
     expect((await all()).length).toBe(kept + 3)
-    await createAuditSweep({ database, settings: { keepDays: 31 - 1 }, now: world.now })()
+    await sweepAuditLog(database, { keepDays: 31 - 1, now: world.now() })
     expect((await all()).length).toBe(kept)
   })
 })
-
-const everything = { actorId: undefined, action: undefined, resource: undefined }

@@ -1,19 +1,16 @@
 import { afterAll, beforeAll } from 'bun:test'
-import { Elysia } from 'elysia'
-import { mountEndpoints } from '#api/mount.ts'
-import { createAudit } from '#audit/audit.ts'
+import { createAudit } from '#audit/store.ts'
 import { createAuth } from '#auth/auth.ts'
-import { createBranding } from '#branding/branding.ts'
 import { brandingEndpoints } from '#branding/endpoints.ts'
+import { createBranding } from '#branding/store.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
-import { requestLifecycle } from '#http/request-lifecycle.ts'
-import { newId } from '#lib/id.ts'
 import { createSealer } from '#sealing/sealer.ts'
 import { translationEndpoints } from '#translations/endpoints.ts'
-import { createTranslations } from '#translations/translations.ts'
+import { createTranslations } from '#translations/store.ts'
 import { openTestDatabase, type TestDatabase } from './database.ts'
+import { createTestApp } from './endpoints.ts'
 import { signWithSecret } from './identity-provider.ts'
 import { quietLog } from './quiet-log.ts'
 
@@ -77,17 +74,11 @@ export async function startPortalGateway(
     settings: { ...config.translations, ...options.translations },
     now,
   })
-  const app = new Elysia({ handler: { standardHostname: false } })
-    .use(
-      requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
-    )
-    .use(
-      mountEndpoints(
-        [...brandingEndpoints({ auth, branding }), ...translationEndpoints({ translations })],
-        { auth, config },
-      ),
-    )
-    .listen({ hostname: '127.0.0.1', port: 0 })
+  const endpoints = [
+    ...brandingEndpoints({ auth, branding }),
+    ...translationEndpoints({ translations }),
+  ]
+  const app = createTestApp(endpoints, { auth, config }).listen({ hostname: '127.0.0.1', port: 0 })
   const url = `http://127.0.0.1:${app.server?.port}`
   return {
     url,

@@ -4,8 +4,7 @@ import { ifMatchHeader, ifNoneMatchHeader, nullable } from '#api/shapes.ts'
 import type { Auth } from '#auth/auth.ts'
 import { authorize } from '#auth/guard.ts'
 import { basePermission } from '#auth/permissions.ts'
-import { type Branding, isLinkTo, type LogoHead } from '#branding/branding.ts'
-import { withCurrentTag } from '#http/precondition.ts'
+import { type Branding, isLinkTo, type LogoHead } from '#branding/store.ts'
 import { entityTag, isKnown, readIfMatch } from '#lib/entity-tag.ts'
 import { receiveLogo } from './receive.ts'
 
@@ -13,7 +12,6 @@ type LogoEndpointsDeps = { auth: Pick<Auth, 'authenticate'>; branding: Branding 
 
 /** An `<img>` cannot send a credential, so the theme has a signed link to the logo. */
 export function logoEndpoints({ auth, branding }: LogoEndpointsDeps): Endpoint[] {
-  const currentTag = async () => (await branding.logoHead()).sha256
   const changeBy = ({ userId }: { userId: string }, request: Request) => ({
     userId,
     isExpected: readIfMatch(request.headers.get('if-match')),
@@ -107,7 +105,7 @@ objects, external references and other active content are removed and listed in 
         // Loaded on first use, to keep the XML parser out of the start.
         const { inspectLogo } = await import('./inspect.ts')
         const image = await inspectLogo(await receiveLogo(request))
-        const logo = await withCurrentTag(set, currentTag, () => branding.setLogo(image, change))
+        const logo = await branding.setLogo(image, change)
         set.headers['etag'] = entityTag(logo.sha256)
         return {
           content_type: logo.contentType,
@@ -130,9 +128,8 @@ objects, external references and other active content are removed and listed in 
       headers: ifMatchHeader,
       responses: { 204: { description: 'The default logo is restored.' } },
       errors: { precondition_failed: logoChanged },
-      async handle({ context, request, set }) {
-        const change = changeBy(context.principal, request)
-        await withCurrentTag(set, currentTag, () => branding.removeLogo(change))
+      async handle({ context, request }) {
+        await branding.removeLogo(changeBy(context.principal, request))
       },
     }),
   ]

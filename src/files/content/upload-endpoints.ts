@@ -19,8 +19,7 @@ import { parseNodeId } from '#files/tree/checks.ts'
 import type { Files } from '#files/tree.ts'
 import { readLongBody } from '#http/long-body.ts'
 import { readMultipart } from '#http/multipart.ts'
-import { withCurrentTag } from '#http/precondition.ts'
-import { type IsExpected, readIfMatch } from '#lib/entity-tag.ts'
+import { readIfMatch, requireExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
 import type { CurrentSettings } from '#settings/schema.ts'
 import type { Storage, StoredContent } from '#storage/storage.ts'
@@ -107,19 +106,16 @@ longer, see \`retrieval_status\`. An aborted upload leaves nothing behind.`,
         permission_denied: notFileEditor,
         precondition_failed: contentChanged,
       },
-      handle({ params, context: { principal }, request, set }) {
+      async handle({ params, context: { principal }, request }) {
         const id = parseNodeId('file', params.id)
         const isExpected = readIfMatch(request.headers.get('if-match'))
-        const currentTag = async () => (await files.find(principal, id)).sha256
-        return withCurrentTag(set, currentTag, async () => {
-          // Before the upload, so that a refused one does not transfer the content.
-          const current = await files.find(principal, id)
-          requireExpected(current, isExpected)
-          const { content } = await receive(request, { acceptsForm: false })
-          const mimeType = await detectMimeType(content.head, current.name)
-          const check = (file: FileView) => requireExpected(file, isExpected)
-          return renderFile(await files.replaceContent(principal, id, { content, mimeType }, check))
-        })
+        const check = ({ sha256 }: FileView) => requireExpected(isExpected, sha256, contentChanged)
+        // Before the upload, so that a refused one does not transfer the content.
+        const current = await files.find(principal, id)
+        check(current)
+        const { content } = await receive(request, { acceptsForm: false })
+        const mimeType = await detectMimeType(content.head, current.name)
+        return renderFile(await files.replaceContent(principal, id, { content, mimeType }, check))
       },
     }),
   ]
@@ -190,11 +186,6 @@ function createReceiver({
       running--
     }
   }
-}
-
-function requireExpected({ sha256 }: FileView, isExpected: IsExpected): void {
-  if (isExpected(sha256)) return
-  throw new AppError('precondition_failed', contentChanged)
 }
 
 const contentChanged = 'The content has changed.'

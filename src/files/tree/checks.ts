@@ -1,7 +1,7 @@
 import { isAtLeast, type OnConflict, type Role } from '#files/files.ts'
 import { nameKey, numberedName } from '#files/names.ts'
 import type { Transaction } from '#jobs/jobs.ts'
-import type { IsExpected } from '#lib/entity-tag.ts'
+import { type IsExpected, requireExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
@@ -54,8 +54,8 @@ export function requireVersion(
   { version }: Pick<TreeNode, 'version'>,
   ifVersion: IsExpected | null,
 ): void {
-  if (ifVersion === null || ifVersion(String(version))) return
-  throw new AppError('precondition_failed', `The current version is "${version}".`)
+  if (ifVersion === null) return
+  requireExpected(ifVersion, String(version), `The current version is "${version}".`)
 }
 
 /** A folder that the principal may edit; null is the top level of their own tree. */

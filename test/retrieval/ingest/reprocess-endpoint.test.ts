@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import { mountEndpoints } from '#api/mount.ts'
-import { createAudit } from '#audit/audit.ts'
+import { createAudit } from '#audit/store.ts'
 import { createAuth } from '#auth/auth.ts'
 import { loadConfig } from '#config/load.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
