@@ -6,20 +6,16 @@ import {
   readFileSync,
   renameSync,
   rmSync,
-  statfsSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import { type Database, openDatabase } from '#db/client.ts'
 import type { Log } from '#telemetry/log.ts'
 import { quietLog } from './quiet-log.ts'
+import { cacheFolder, databaseFolder } from './temporary-folders.ts'
 
 /** The server that the tests use; without it they use the embedded database. */
 export const serverUrl = process.env['DATABASE_URL']
-
-/** For the databases of all test files that may run concurrently. */
-const memoryBytesMin = 2 * 1024 ** 3
 
 /** A separate one for every release of the engine and every set of migrations. */
 const templateVersion = hashTemplate()
@@ -69,7 +65,7 @@ export async function createBarePlace(): Promise<TestPlace> {
 }
 
 async function createServerPlace(from: string): Promise<TestPlace> {
-  const dataFolder = mkdtempSync(join(scratchFolder(), 'sluice-test-'))
+  const dataFolder = mkdtempSync(join(databaseFolder(), 'sluice-test-'))
   const name = `sluice_test_${crypto.randomUUID().replaceAll('-', '')}`
   await onServer(`create database ${name}${from} strategy file_copy`)
   return {
@@ -84,7 +80,7 @@ async function createServerPlace(from: string): Promise<TestPlace> {
 
 /** A data folder whose embedded database exists, so that opening it is quick. */
 export async function createEmbeddedPlace(folderName = ''): Promise<TestPlace> {
-  const outerFolder = mkdtempSync(join(scratchFolder(), 'sluice-test-'))
+  const outerFolder = mkdtempSync(join(databaseFolder(), 'sluice-test-'))
   const dataFolder = join(outerFolder, folderName)
   cpSync(await templateCluster(), join(dataFolder, 'pglite'), { recursive: true })
   return {
@@ -133,7 +129,7 @@ async function prepareTemplateDatabase(url: string): Promise<void> {
 
 /** Creating a database takes seconds, copying one does not: one is kept for all test runs. */
 async function templateCluster(): Promise<string> {
-  const template = join(tmpdir(), `sluice-template-${templateVersion}`)
+  const template = join(cacheFolder, `sluice-template-${templateVersion}`)
   if (existsSync(template)) return template
   const unfinished = mkdtempSync(`${template}-`)
   const database = await openDatabase({ dataFolder: unfinished, connectionsMax: 1, log: quietLog })
@@ -159,12 +155,4 @@ function hashTemplate(): string {
     ...migrations.toSorted(),
   ].map((path) => readFileSync(join(project, path), 'utf8'))
   return new Bun.CryptoHasher('sha256').update(contents.join('\0')).digest('hex').slice(0, 16)
-}
-
-/** Copying a thousand files into memory takes a tenth of the time, if there is enough. */
-function scratchFolder(): string {
-  const memory = '/dev/shm'
-  if (!existsSync(memory)) return tmpdir()
-  const { bavail, bsize } = statfsSync(memory)
-  return bavail * bsize >= memoryBytesMin ? memory : tmpdir()
 }

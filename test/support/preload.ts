@@ -1,6 +1,22 @@
-export {}
+import { plugin } from 'bun'
+import { useTemporaryFolders } from './temporary-folders.ts'
 
 /** Runs before the first test file. Fast tests (`bun run test:fast`) have no database. */
+
+/** Ends tests that hang; no test measures time. The slowest need a minute on a loaded machine. */
+const testTimeoutMs = 180_000
+
+// Bun has no setting for it, and `setDefaultTimeout` holds for one file.
+plugin({
+  name: 'test timeout',
+  setup(build) {
+    build.onLoad({ filter: /\.test\.ts$/ }, async ({ path }) => ({
+      contents: `import { setDefaultTimeout as endHangingTests } from 'bun:test'; endHangingTests(${testTimeoutMs}); ${await Bun.file(path).text()}`,
+      loader: 'ts',
+    }))
+  },
+})
+useTemporaryFolders()
 if (process.env['SLUICE_TEST_FAST'] === undefined) {
   const { prepareDatabases } = await import('./database.ts')
   await prepareDatabases()

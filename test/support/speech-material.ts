@@ -7,8 +7,8 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { cacheFolder } from './temporary-folders.ts'
 
 /**
  * Spoken sentences in every encoding of the API, generated with Debian packages on first use and cached
@@ -67,7 +67,7 @@ export function speechFile(sentence: Sentence, form: SpeechForm): Uint8Array {
 }
 
 const made = new Map<string, Uint8Array>()
-const folder = join(tmpdir(), 'sluice-speech-material')
+const folder = join(cacheFolder, 'sluice-speech-material')
 
 /**
  * Runs a tool that reads `input` from `IN` and writes to `OUT` (placeholders for paths). The result is
