@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { createCalibration } from '#inference/token-count/calibration.ts'
+import { Calibration } from '#inference/token-count/calibration.ts'
 import { type ClassTokens, classifyText, noTokens } from '#inference/token-count/measured-text.ts'
 import {
   builtInTokenizer,
@@ -120,7 +120,7 @@ function calibratedTable(counters: Counters): Promise<string> {
   return tableOf(async (way, vocabulary, kind) => {
     const [learned, counted] = halvesOf(kind)
     const [reported, real] = realHalves(kind, vocabulary)
-    const calibration = createCalibration({ modelsMax: 1 })
+    const calibration = new Calibration({ modelsMax: 1 })
     const learnedTokens = inClass(learned, await counters[way](learned))
     for (let turn = 0; turn < reportsLearned; turn++) {
       calibration.learn('model', learnedTokens, reported)

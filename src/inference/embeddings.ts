@@ -1,6 +1,7 @@
 import { AppError } from '#lib/errors.ts'
-import { asRecord, isRecord } from '#lib/json.ts'
+import { asRecord } from '#lib/json.ts'
 import type { AdapterContext } from './upstream.ts'
+import { readNumber } from './upstream-fields.ts'
 import { postJson } from './upstream-http.ts'
 
 export type EmbeddingInput = {
@@ -47,8 +48,7 @@ function readEmbeddings(response: unknown, count: number): Embeddings {
   })
   const dims = vectors[0]?.length ?? 0
   if (vectors.some((vector) => vector.length !== dims)) throw mixedDimensions()
-  const tokens = isRecord(usage) ? usage['prompt_tokens'] : undefined
-  return { vectors, dims, inputTokens: typeof tokens === 'number' ? tokens : null }
+  return { vectors, dims, inputTokens: readNumber(asRecord(usage)['prompt_tokens']) }
 }
 
 export function mixedDimensions(): AppError {
@@ -58,14 +58,16 @@ export function mixedDimensions(): AppError {
 function readVector(value: unknown): Float32Array {
   // Some servers respond in base64 regardless of the requested encoding.
   const vector = typeof value === 'string' ? decodeVector(value) : readNumbers(value)
-  if (vector.length === 0 || !vector.every(Number.isFinite)) throw notNumeric()
+  if (vector.length === 0 || !vector.every(Number.isFinite)) {
+    throw invalidEmbeddings('a vector that is not numeric')
+  }
   if (vector.every((number) => number === 0)) throw invalidEmbeddings('a zero vector')
   return vector
 }
 
 function readNumbers(value: unknown): Float32Array {
   if (!Array.isArray(value) || !value.every((number) => typeof number === 'number')) {
-    throw notNumeric()
+    throw invalidEmbeddings('a vector that is not numeric')
   }
   return Float32Array.from(value)
 }
@@ -74,10 +76,6 @@ function decodeVector(text: string): Float32Array {
   const bytes = Buffer.from(text, 'base64')
   if (bytes.length % 4 !== 0) throw invalidEmbeddings('a truncated vector')
   return new Float32Array(new Uint8Array(bytes).buffer)
-}
-
-function notNumeric(): AppError {
-  return invalidEmbeddings('a vector that is not numeric')
 }
 
 function invalidEmbeddings(found: string): AppError {

@@ -4,10 +4,16 @@ import type { JsonObject } from '#lib/json.ts'
 /**
  * The events between upstream adapters and surfaces.
  *
- * A generation is a sequence of events in the order of `grammar.ts`: one `generation-start`, then blocks
- * that never overlap (`<noun>-start`, `-delta`…, `-end`), then exactly one terminal event (`finish` or
- * `error`). Events are immutable plain data. `block` numbers start at 0 per generation. Events contain no
- * upstream ids except a tool call's `callId`, which clients send back.
+ *     generation  = generation-start block* ( finish | error )
+ *     block       = text | reasoning | tool-call | hosted-tool
+ *     text        = text-start ( text-delta | citation )* text-end
+ *     reasoning   = reasoning-start reasoning-delta* reasoning-end
+ *     tool-call   = tool-call-start tool-call-delta* tool-call-end
+ *     hosted-tool = hosted-tool-start ( hosted-tool-progress | hosted-tool-delta )* hosted-tool-end
+ *
+ * Blocks never overlap and are numbered 0, 1, 2 … per generation. An incomplete block is the last one.
+ * Events are immutable plain data. They contain no upstream ids except a tool call's `callId`, which
+ * clients send back.
  */
 export type GenerationEvent =
   | { type: 'generation-start' }
@@ -43,6 +49,28 @@ export type GenerationEvent =
 
 /** The events that belong to a block. */
 export type BlockEvent = Extract<GenerationEvent, { block: number }>
+
+/** The incomplete end of the block that `last` leaves open, if any. */
+export function endOfBlock(last: GenerationEvent): BlockEvent[] {
+  switch (last.type) {
+    case 'text-start':
+    case 'text-delta':
+    case 'citation':
+      return [{ type: 'text-end', block: last.block, complete: false }]
+    case 'reasoning-start':
+    case 'reasoning-delta':
+      return [{ type: 'reasoning-end', block: last.block, complete: false }]
+    case 'tool-call-start':
+    case 'tool-call-delta':
+      return [{ type: 'tool-call-end', block: last.block, complete: false }]
+    case 'hosted-tool-start':
+    case 'hosted-tool-progress':
+    case 'hosted-tool-delta':
+      return [{ type: 'hosted-tool-end', block: last.block, item: null }]
+    default:
+      return []
+  }
+}
 
 /** The events of one upstream read, rendered into one write. */
 export type EventBatch = readonly GenerationEvent[] & { readonly relay?: Relay }

@@ -28,7 +28,7 @@ export type GenerationJob = ModelCall & {
 }
 
 /**
- * One generation: yields batches in the order of `grammar.ts`. A failure before the first output is
+ * One generation: yields batches in the order of `events.ts`. A failure before the first output is
  * thrown as an `AppError`; after it, it is the last event. The first batch holds output, not only a
  * start. Wrappers around `Inference.generate` keep this contract.
  */

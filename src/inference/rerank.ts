@@ -1,6 +1,7 @@
 import { AppError } from '#lib/errors.ts'
-import { asRecord, isRecord } from '#lib/json.ts'
+import { asRecord } from '#lib/json.ts'
 import type { AdapterContext } from './upstream.ts'
+import { readNumber } from './upstream-fields.ts'
 import { postJson } from './upstream-http.ts'
 
 export type RerankInput = {
@@ -62,9 +63,9 @@ function readResults(response: unknown, count: number): RerankResult {
 
 function readTokens(response: unknown): number | null {
   const { usage, meta } = asRecord(response)
-  const billed = isRecord(meta) ? asRecord(meta['tokens'])['input_tokens'] : undefined
+  const billed = asRecord(asRecord(meta)['tokens'])['input_tokens']
   const { total_tokens: total = billed } = asRecord(usage)
-  return typeof total === 'number' ? total : null
+  return readNumber(total)
 }
 
 function invalidRerank(found: string): AppError {

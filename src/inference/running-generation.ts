@@ -3,12 +3,12 @@ import { AppError } from '#lib/errors.ts'
 import { type Failure, PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
 import {
   type EventBatch,
+  endOfBlock,
   type GenerationEvent,
   joinRelays,
   type Relay,
   withRelay,
 } from './events.ts'
-import { endOfBlock } from './grammar.ts'
 import type { GenerationJob, InferenceDeps } from './inference.ts'
 import { OpenCall } from './open-call.ts'
 

@@ -124,8 +124,7 @@ function requireSatisfiable(choice: ToolChoice, tools: readonly Tool[]): void {
   const isSatisfiable =
     choice.type === 'tool'
       ? tools.some((tool) => isSameTool(tool, choice))
-      : tools.length > 0 ||
-        (choice.type !== 'required' && !(choice.type === 'allowed' && choice.mode === 'required'))
+      : tools.length > 0 || !requiresCall(choice)
   if (isSatisfiable) return
   throw new AppError(
     'invalid_request',
@@ -138,14 +137,8 @@ function requireSatisfiable(choice: ToolChoice, tools: readonly Tool[]): void {
 
 /** Whether a tool choice allows calling a tool, which may be unknown. */
 export function mayCall(choice: ToolChoice, tool: ToolName): boolean {
-  switch (choice.type) {
-    case 'none':
-      return false
-    case 'allowed':
-      return choice.tools.some((allowed) => isSameTool(allowed, tool))
-    default:
-      return true
-  }
+  if (choice.type !== 'allowed') return choice.type !== 'none'
+  return choice.tools.some((allowed) => isSameTool(allowed, tool))
 }
 
 /** Whether a choice requires the model to call a tool. */
@@ -172,14 +165,8 @@ export const missingResult = 'aborted'
 
 /** Results by call id. Clients may reuse an id in a later turn, so each has a list. */
 export function indexResults(items: readonly RequestItem[]): Map<string, ToolResultItem[]> {
-  const results = new Map<string, ToolResultItem[]>()
-  for (const item of items) {
-    if (item.type !== 'tool-result') continue
-    const sameId = results.get(item.callId)
-    if (sameId === undefined) results.set(item.callId, [item])
-    else sameId.push(item)
-  }
-  return results
+  const results = items.filter((item) => item.type === 'tool-result')
+  return Map.groupBy(results, ({ callId }) => callId)
 }
 
 /** Throws when results remain after every call has taken its own. */

@@ -1,7 +1,8 @@
 import { AppError, type ErrorDetails, type ErrorKind, type RelayedError } from '#lib/errors.ts'
-import { isRecord } from '#lib/json.ts'
+import { asRecord, isRecord, parseJson } from '#lib/json.ts'
 import { redact } from '#telemetry/log.ts'
 import type { Upstream } from './upstream.ts'
+import { readNumber } from './upstream-fields.ts'
 
 /** Upstream messages are truncated: some are stack traces or HTML pages. */
 const messageCharsMax = 500
@@ -52,7 +53,7 @@ export function errorFromStatus(
     relay,
   }: { retryAfter?: string | null; relay?: RelayedError | undefined } = {},
 ): AppError {
-  const fields = readErrorBody(body)
+  const fields = readError(parseJson(body))
   const retryAfterS = parseRetryAfter(retryAfter)
   const details: ErrorDetails = {
     ...(retryAfterS === null ? {} : { retryAfterS }),
@@ -163,37 +164,23 @@ type UpstreamErrorFields = {
   status: number | null
 }
 
-function readErrorBody(body: string): UpstreamErrorFields {
-  try {
-    return readError(JSON.parse(body))
-  } catch {
-    return { message: null, type: null, code: null, param: null, status: null }
-  }
-}
-
 /** Known formats: {error:{message}}, {error:"…"}, {message}, {detail} (FastAPI: text or list). */
 function readError(payload: unknown): UpstreamErrorFields {
-  const outer = isRecord(payload) ? payload : {}
+  const outer = asRecord(payload)
   const inner = isRecord(outer['error']) ? outer['error'] : outer
-  const text = (name: string) => (typeof inner[name] === 'string' ? inner[name] : null)
-  const number = (value: unknown) => (typeof value === 'number' ? value : null)
+  const text = (value: unknown) => (typeof value === 'string' ? value : null)
   return {
     message:
-      text('message') ??
-      (typeof outer['error'] === 'string' ? outer['error'] : null) ??
-      text('detail') ??
+      text(inner['message']) ??
+      text(outer['error']) ??
+      text(inner['detail']) ??
       readDetails(outer['detail']),
-    type: text('type'),
-    code: text('code') ?? readErrorCode(inner['details']),
-    param: text('param'),
-    status: number(inner['code']) ?? number(inner['status']),
+    type: text(inner['type']),
+    // In the Messages protocol, the code is one of the details.
+    code: text(inner['code']) ?? text(asRecord(inner['details'])['error_code']),
+    param: text(inner['param']),
+    status: readNumber(inner['code']) ?? readNumber(inner['status']),
   }
-}
-
-/** The error code of the Messages protocol. */
-function readErrorCode(details: unknown): string | null {
-  const code = isRecord(details) ? details['error_code'] : undefined
-  return typeof code === 'string' ? code : null
 }
 
 /** FastAPI's validation errors: [{loc: ["body", "messages"], msg: "field required"}]. */

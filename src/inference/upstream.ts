@@ -99,7 +99,7 @@ export type UpstreamModel = {
 /**
  * Code that speaks one upstream protocol. Its operations throw an `AppError`.
  *
- * `generate` yields batches in the order of `grammar.ts`, starting with `generation-start` at the first
+ * `generate` yields batches in the order of `events.ts`, starting with `generation-start` at the first
  * well-formed chunk of the upstream; an empty batch means that bytes arrived without an event. It may
  * throw at any time, also with an open block: `RunningGeneration` turns that into an HTTP status or an
  * `error` event, so adapters never yield `error`. It yields nothing after `finish`, and ends the upstream

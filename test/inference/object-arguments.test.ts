@@ -1,5 +1,4 @@
 import { afterEach, expect, test } from 'bun:test'
-import { checkEvents } from '#inference/grammar.ts'
 import { withObjectArguments } from '#inference/object-arguments.ts'
 import { makeRequest, makeRequestContext } from '#test/support/generation.ts'
 import {
@@ -10,6 +9,7 @@ import {
   target,
   upstreamThat,
 } from '#test/support/generations.ts'
+import { checkEvents } from '#test/support/grammar.ts'
 import { chatStream } from '#test/support/recordings.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
 

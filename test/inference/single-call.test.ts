@@ -1,10 +1,10 @@
 import { afterEach, expect, test } from 'bun:test'
 import type { EventBatch, GenerationEvent } from '#inference/events.ts'
-import { checkEvents } from '#inference/grammar.ts'
 import type { GenerationJob } from '#inference/inference.ts'
 import { withSingleCall } from '#inference/single-call.ts'
 import { makeRequest, makeRequestContext } from '#test/support/generation.ts'
 import { collect, start, stopUpstreams, target, upstreamThat } from '#test/support/generations.ts'
+import { checkEvents } from '#test/support/grammar.ts'
 import { chatStream } from '#test/support/recordings.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
 

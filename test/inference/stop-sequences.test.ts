@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { EventBatch, GenerationEvent } from '#inference/events.ts'
-import { checkEvents } from '#inference/grammar.ts'
 import type { Generate, GenerationJob } from '#inference/inference.ts'
 import { withStopSequences } from '#inference/stop-sequences.ts'
 import { createDice } from '#test/support/dice.ts'
@@ -13,6 +12,7 @@ import {
   target,
   upstreamThat,
 } from '#test/support/generations.ts'
+import { checkEvents } from '#test/support/grammar.ts'
 import { chatStream } from '#test/support/recordings.ts'
 
 const usage = {

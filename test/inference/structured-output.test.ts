@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { GenerationEvent } from '#inference/events.ts'
-import { checkEvents } from '#inference/grammar.ts'
 import type { GenerationJob } from '#inference/inference.ts'
 import type { OutputFormat } from '#inference/request.ts'
 import { withCheckedOutput } from '#inference/structured-output.ts'
@@ -15,6 +14,7 @@ import {
   texts,
   upstreamThat,
 } from '#test/support/generations.ts'
+import { checkEvents } from '#test/support/grammar.ts'
 import { chatStream } from '#test/support/recordings.ts'
 import type { ReplayAnswer, ReplayUpstream } from '#test/support/replay-upstream.ts'
 

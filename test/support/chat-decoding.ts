@@ -1,6 +1,5 @@
 import { EventStreamParser } from '#inference/event-stream.ts'
 import type { GenerationEvent } from '#inference/events.ts'
-import { createGrammar } from '#inference/grammar.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { createToolNames } from '#inference/tools.ts'
 import { chunkOf } from '#inference/transport.ts'
@@ -9,6 +8,7 @@ import {
   type ChatDecoderOptions,
 } from '#inference/upstreams/chat-completions/decode.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
+import { createGrammar } from '#test/support/grammar.ts'
 import { makeRequest } from './generation.ts'
 
 export type Decoded = { events: GenerationEvent[]; error: AppError | null }

@@ -1,10 +1,10 @@
 import type { EventBatch, GenerationEvent } from '#inference/events.ts'
-import { createGrammar } from '#inference/grammar.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import type { AdapterContext, UpstreamQuirks } from '#inference/upstream.ts'
 import type { AppError } from '#lib/errors.ts'
 import { toAppError } from '#lib/errors.ts'
 import { createRequestContext, type RequestContext } from '#lib/request-context.ts'
+import { createGrammar } from '#test/support/grammar.ts'
 import { fetchTransport } from './transport.ts'
 
 /** A request with one user message and defaults. */

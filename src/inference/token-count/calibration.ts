@@ -1,5 +1,5 @@
 import type { CountedRequest } from '#inference/token-estimate.ts'
-import { createLru } from '#lib/lru.ts'
+import { createLru, type Lru } from '#lib/lru.ts'
 import {
   type ClassTokens,
   charsOf,
@@ -11,17 +11,6 @@ import {
   type TextCountCache,
 } from './measured-text.ts'
 import { builtInTokenizer, countByTokenizer, type Tokenizers } from './tokenizers.ts'
-
-/**
- * Learns from reported usage how far a way of counting is off: a factor per model and kind of text.
- * Images and files are not part of it.
- */
-export type Calibration = {
-  /** The corrected tokens for this model. */
-  correct(model: string, counted: ClassTokens): number
-  /** `reportedTokens`: the input tokens that the upstream reported for the same request. */
-  learn(model: string, counted: ClassTokens, reportedTokens: number): void
-}
 
 const factorMin = 0.8
 const factorMax = 1.6
@@ -36,21 +25,30 @@ const reportedTokensMin = 32
 const neutralFactors: Readonly<ClassTokens> = { prose: 1, code: 1, script: 1, template: 1 }
 const classes = ['prose', 'code', 'script', 'template'] as const
 
-export function createCalibration({ modelsMax }: { modelsMax: number }): Calibration {
-  const factorsByModel = createLru<string, ClassTokens>(modelsMax)
-  const correct = (model: string, counted: ClassTokens) =>
-    weightedSum(factorsByModel.get(model) ?? neutralFactors, counted)
+/**
+ * Learns from reported usage how far a way of counting is off: a factor per model and kind of text.
+ * Images and files are not part of it.
+ */
+export class Calibration {
+  readonly #factorsByModel: Lru<string, ClassTokens>
 
-  return {
-    correct,
-    learn(model, counted, reportedTokens) {
-      const ratio = reportedTokens / weightedSum(neutralFactors, counted)
-      if (reportedTokens < reportedTokensMin) return
-      if (!(ratio >= plausibleRatioMin && ratio <= plausibleRatioMax)) return
-      const error = reportedTokens - correct(model, counted)
-      const factors = factorsByModel.get(model) ?? neutralFactors
-      factorsByModel.set(model, adjust(factors, counted, error * learningRate))
-    },
+  constructor({ modelsMax }: { modelsMax: number }) {
+    this.#factorsByModel = createLru(modelsMax)
+  }
+
+  /** The corrected tokens for this model. */
+  correct(model: string, counted: ClassTokens): number {
+    return weightedSum(this.#factorsByModel.get(model) ?? neutralFactors, counted)
+  }
+
+  /** `reportedTokens`: the input tokens that the upstream reported for the same request. */
+  learn(model: string, counted: ClassTokens, reportedTokens: number) {
+    const ratio = reportedTokens / weightedSum(neutralFactors, counted)
+    if (reportedTokens < reportedTokensMin) return
+    if (!(ratio >= plausibleRatioMin && ratio <= plausibleRatioMax)) return
+    const error = reportedTokens - this.correct(model, counted)
+    const factors = this.#factorsByModel.get(model) ?? neutralFactors
+    this.#factorsByModel.set(model, adjust(factors, counted, error * learningRate))
   }
 }
 
@@ -72,12 +70,7 @@ function adjust(factors: ClassTokens, counted: ClassTokens, error: number): Clas
   return adjusted
 }
 
-/** Compares counts with reported usage, for a sample of finished generations. */
-export type UsageLearning = {
-  learn(model: string, request: CountedRequest, reportedTokens: number): void
-}
-
-export type UsageLearningDeps = {
+type UsageLearningDeps = {
   cache: TextCountCache
   tokenizers: Tokenizers
   calibrations: { readonly tokenizer: Calibration; readonly estimate: Calibration }
@@ -92,7 +85,8 @@ const sampledTextCharsMax = 131_072
 const charsPerSlice = 32_768
 const tokenizerLimitMs = 5_000
 
-export function createUsageLearning(deps: UsageLearningDeps): UsageLearning {
+/** Returns a function that compares counts with reported usage, for a sample of finished generations. */
+export function createUsageLearning(deps: UsageLearningDeps) {
   const { cache, tokenizers, calibrations, everyMs } = deps
   let nextAtMs = 0
 
@@ -108,13 +102,11 @@ export function createUsageLearning(deps: UsageLearningDeps): UsageLearning {
     const counted = await countByTokenizer(tokenizer, measured, tokenizerLimitMs)
     if (counted !== null) calibrations.tokenizer.learn(model, counted, reportedTokens)
   }
-  return {
-    learn(model, request, reportedTokens) {
-      if (performance.now() < nextAtMs) return
-      nextAtMs = performance.now() + everyMs
-      // After the response was sent.
-      setTimeout(learnNow, 0, model, request, reportedTokens)
-    },
+  return (model: string, request: CountedRequest, reportedTokens: number) => {
+    if (performance.now() < nextAtMs) return
+    nextAtMs = performance.now() + everyMs
+    // After the response was sent.
+    setTimeout(learnNow, 0, model, request, reportedTokens)
   }
 }
 

@@ -4,7 +4,7 @@ import type { GenerationRequest } from '#inference/request.ts'
 import type { Target } from '#inference/upstream.ts'
 import type { RequestContext } from '#lib/request-context.ts'
 import type { Log } from '#telemetry/log.ts'
-import { createCalibration, createUsageLearning } from './calibration.ts'
+import { Calibration, createUsageLearning } from './calibration.ts'
 import { createTextCountCache, estimatedTokens, measureRequest, sumOf } from './measured-text.ts'
 import { type builtInTokenizer, countByTokenizer, createTokenizers } from './tokenizers.ts'
 import { createUpstreamCounts, modelKey, type UpstreamCountDeps } from './upstream-counts.ts'
@@ -46,15 +46,15 @@ export type TokenCounterDeps = Pick<UpstreamCountDeps, 'inference'> & {
 export function createTokenCounter(deps: TokenCounterDeps): TokenCounter {
   const { settings } = deps
   const cache = createTextCountCache(settings)
-  const upstreams = createUpstreamCounts({ ...deps, ...settings })
+  const countByUpstream = createUpstreamCounts({ ...deps, ...settings })
   const tokenizers = createTokenizers(deps)
   const modelsMax = settings.calibratedModelsMax
   const calibrations = {
-    tokenizer: createCalibration({ modelsMax }),
-    estimate: createCalibration({ modelsMax }),
+    tokenizer: new Calibration({ modelsMax }),
+    estimate: new Calibration({ modelsMax }),
   }
   const everyMs = settings.calibrateEveryMs
-  const learning = createUsageLearning({ cache, tokenizers, calibrations, everyMs })
+  const learnUsage = createUsageLearning({ cache, tokenizers, calibrations, everyMs })
 
   return {
     async count(request, targets, options) {
@@ -68,7 +68,7 @@ export function createTokenCounter(deps: TokenCounterDeps): TokenCounter {
       const tokenize = (tokenizer: string) =>
         countByTokenizer({ tokenizers, tokenizer }, measured, deadlineMs - performance.now())
       if (target !== undefined) {
-        const tokens = await upstreams.count({ request, target, measured, ...options })
+        const tokens = await countByUpstream({ request, target, measured, ...options })
         if (tokens !== null) return { tokens, tier: 'upstream' }
       }
       if (target?.tokenizerFile !== undefined) {
@@ -87,7 +87,7 @@ export function createTokenCounter(deps: TokenCounterDeps): TokenCounter {
 
     learn({ outcome, usage, target }, { request }) {
       if (outcome !== 'completed' || usage === null || target === null) return
-      learning.learn(modelKey(target), request, usage.inputTokens)
+      learnUsage(modelKey(target), request, usage.inputTokens)
     },
 
     close: () => tokenizers.close(),

@@ -7,12 +7,6 @@ import type { RequestContext } from '#lib/request-context.ts'
 import type { MeasuredRequest } from './measured-text.ts'
 import { slowCountMinMs } from './tokenizers.ts'
 
-/** The token counters of upstreams, where one is configured. */
-export type UpstreamCounts = {
-  /** null: no counter, no response in time, or an implausible one. Never rejects. */
-  count(params: UpstreamCountParams): Promise<number | null>
-}
-
 type UpstreamCountParams = {
   readonly request: GenerationRequest
   readonly target: Target
@@ -36,43 +30,44 @@ const callsMax = 64
 const pausedModelsMax = 1_000
 const cachedCountsMax = 2_000
 
-export function createUpstreamCounts(deps: UpstreamCountDeps): UpstreamCounts {
+/**
+ * Returns a function that asks the token counter of an upstream, where one is configured. It returns
+ * null without a counter, without a response in time, and for an implausible one. Never rejects.
+ */
+export function createUpstreamCounts({
+  inference,
+  upstreamMs,
+  upstreamAbsentMs,
+}: UpstreamCountDeps) {
   const cache = createLru<string, number>(cachedCountsMax)
   const pausedUntilMs = createLru<string, number>(pausedModelsMax)
   let calls = 0
 
-  const call = async ({ request, target, context, limitMs }: UpstreamCountParams) => {
+  return async (params: UpstreamCountParams): Promise<number | null> => {
+    const { request, target, measured, context, limitMs } = params
+    if (target.upstream.quirks.tokenCounter === 'none') return null
+    const model = modelKey(target)
+    const key = `${model} ${contentKey(measured)}`
+    const cached = cache.get(key)
+    if (cached !== undefined) return cached
+    if (limitMs < slowCountMinMs || calls >= callsMax) return null
+    if (performance.now() < (pausedUntilMs.get(model) ?? 0)) return null
+    const pause = (ms: number) => pausedUntilMs.set(model, performance.now() + ms)
     calls++
     try {
-      const limit = Math.min(limitMs, deps.upstreamMs)
-      return await deps.inference.countTokens({ context, targets: [target] }, request, limit)
+      const call = { context, targets: [target] }
+      const tokens = await inference.countTokens(call, request, Math.min(limitMs, upstreamMs))
+      if (tokens === null) pause(upstreamAbsentMs)
+      if (tokens === null || !isCount(tokens)) return null
+      cache.set(key, tokens)
+      return tokens
+    } catch (error) {
+      // A refusal of this request says nothing about the next one.
+      if (isUpstreamFailure(error) && !context.signal.aborted) pause(failurePauseMs)
+      return null
     } finally {
       calls--
     }
-  }
-  return {
-    async count(params) {
-      const { target, measured, context, limitMs } = params
-      if (target.upstream.quirks.tokenCounter === 'none') return null
-      const model = modelKey(target)
-      const key = `${model} ${contentKey(measured)}`
-      const cached = cache.get(key)
-      if (cached !== undefined) return cached
-      if (limitMs < slowCountMinMs || calls >= callsMax) return null
-      if (performance.now() < (pausedUntilMs.get(model) ?? 0)) return null
-      const pause = (ms: number) => pausedUntilMs.set(model, performance.now() + ms)
-      try {
-        const tokens = await call(params)
-        if (tokens === null) pause(deps.upstreamAbsentMs)
-        if (tokens === null || !isCount(tokens)) return null
-        cache.set(key, tokens)
-        return tokens
-      } catch (error) {
-        // A refusal of this request says nothing about the next one.
-        if (isUpstreamFailure(error) && !context.signal.aborted) pause(failurePauseMs)
-        return null
-      }
-    },
   }
 }
 

@@ -98,12 +98,9 @@ function planCall(tool: Tool, prompt: string): DemoBlock {
 }
 
 function callableTools({ tools, toolChoice }: GenerationRequest): readonly Tool[] {
-  switch (toolChoice.type) {
-    case 'tool':
-      return tools.filter((tool) => isSameTool(tool, toolChoice))
-    default:
-      return tools.filter((tool) => mayCall(toolChoice, tool))
-  }
+  return tools.filter((tool) =>
+    toolChoice.type === 'tool' ? isSameTool(tool, toolChoice) : mayCall(toolChoice, tool),
+  )
 }
 
 /**

@@ -1,5 +1,10 @@
-import type { BlockEvent, Citation, GenerationEvent, ToolCallHead } from '#inference/events.ts'
-import { endOfBlock } from '#inference/grammar.ts'
+import {
+  type BlockEvent,
+  type Citation,
+  endOfBlock,
+  type GenerationEvent,
+  type ToolCallHead,
+} from '#inference/events.ts'
 import { assert } from '#lib/assert.ts'
 import type { ReasoningSeal } from '#sealing/seals.ts'
 import type { MessageSink } from './frames.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { createCalibration } from '#inference/token-count/calibration.ts'
+import { Calibration } from '#inference/token-count/calibration.ts'
 import { type ClassTokens, classifyText, noTokens } from '#inference/token-count/measured-text.ts'
 import { textKinds, textOf } from '#test/support/token-texts.ts'
 
@@ -12,7 +12,7 @@ function repeat(times: number, learn: () => void): void {
 describe('counts converge to what an upstream reports', () => {
   test('for one class, from either side', () => {
     for (const truth of [850, 1_000, 1_450]) {
-      const calibration = createCalibration({ modelsMax: 10 })
+      const calibration = new Calibration({ modelsMax: 10 })
       const prose = counted({ prose: 1_000 })
       const errors = [1, 2, 3, 4, 5, 6].map(() => {
         calibration.learn('a', prose, truth)
@@ -25,7 +25,7 @@ describe('counts converge to what an upstream reports', () => {
   })
 
   test('for each class, though requests mix them', () => {
-    const calibration = createCalibration({ modelsMax: 10 })
+    const calibration = new Calibration({ modelsMax: 10 })
     const mixtures = [
       { prose: 900, code: 100 },
       { prose: 200, code: 700 },
@@ -41,7 +41,7 @@ describe('counts converge to what an upstream reports', () => {
   })
 
   test('for one model only', () => {
-    const calibration = createCalibration({ modelsMax: 10 })
+    const calibration = new Calibration({ modelsMax: 10 })
     const prose = counted({ prose: 1_000 })
     repeat(30, () => calibration.learn('a', prose, 1_300))
     expect(calibration.correct('b', prose)).toBe(1_000)
@@ -50,7 +50,7 @@ describe('counts converge to what an upstream reports', () => {
 
 describe('a report is ignored', () => {
   test('beyond factors of 0.8 and 1.6', () => {
-    const calibration = createCalibration({ modelsMax: 10 })
+    const calibration = new Calibration({ modelsMax: 10 })
     const prose = counted({ prose: 1_000 })
     repeat(50, () => calibration.learn('low', prose, 400))
     repeat(50, () => calibration.learn('high', prose, 2_500))
@@ -59,7 +59,7 @@ describe('a report is ignored', () => {
   })
 
   test.each([0, 5, 100, 100_000, Number.NaN])('where it is %d of a thousand', (reported) => {
-    const calibration = createCalibration({ modelsMax: 10 })
+    const calibration = new Calibration({ modelsMax: 10 })
     const prose = counted({ prose: 1_000 })
     repeat(10, () => calibration.learn('a', prose, reported))
     expect(calibration.correct('a', prose)).toBe(1_000)
@@ -67,7 +67,7 @@ describe('a report is ignored', () => {
 })
 
 test('the number of models is limited', () => {
-  const calibration = createCalibration({ modelsMax: 2 })
+  const calibration = new Calibration({ modelsMax: 2 })
   const prose = counted({ prose: 1_000 })
   for (const model of ['a', 'b', 'c']) repeat(30, () => calibration.learn(model, prose, 1_300))
   expect(calibration.correct('a', prose)).toBe(1_000)

@@ -1,5 +1,4 @@
 import type { GenerationEvent, HostedToolItem } from '#inference/events.ts'
-import { checkEvents } from '#inference/grammar.ts'
 import type { GenerationJob } from '#inference/inference.ts'
 import type { FunctionTool, GenerationRequest } from '#inference/request.ts'
 import type { HostedCall, HostedTools, OpeningStep } from '#inference/tool-loop/hosted-tools.ts'
@@ -7,6 +6,7 @@ import { type ToolLoopLimits, withHostedTools } from '#inference/tool-loop.ts'
 import type { Target } from '#inference/upstream.ts'
 import { makeRequest, makeRequestContext } from '#test/support/generation.ts'
 import { start } from '#test/support/generations.ts'
+import { checkEvents } from '#test/support/grammar.ts'
 import { chatStream } from '#test/support/recordings.ts'
 
 /** The loop between a real upstream and tools that a test makes up. */

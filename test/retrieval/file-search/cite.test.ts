@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import type { Citation, GenerationEvent } from '#inference/events.ts'
-import { checkEvents } from '#inference/grammar.ts'
 import { createCiter } from '#retrieval/file-search/cite.ts'
 import { createPassageRegistry, type Passage } from '#retrieval/file-search/passages.ts'
+import { checkEvents } from '#test/support/grammar.ts'
 
 /** Citations replace the markers of the model in the events of a response. */
 

@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { GenerationEvent } from '#inference/events.ts'
-import { checkEvents } from '#inference/grammar.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { readCompaction } from '#surfaces/responses/compacted-context.ts'
 import {
@@ -18,6 +17,7 @@ import {
   target,
   texts,
 } from '#test/support/generations.ts'
+import { checkEvents } from '#test/support/grammar.ts'
 import { chatStream } from '#test/support/recordings.ts'
 import {
   type ReplayAnswer,

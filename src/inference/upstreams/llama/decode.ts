@@ -4,7 +4,7 @@ import type { ToolNames } from '#inference/tools.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Ending, Piece, TokenCounts } from './wire.ts'
 
-/** Converts the pieces of a model process to events in the order of `grammar.ts`. */
+/** Converts the pieces of a model process to events in the order of `events.ts`. */
 export type LlamaDecoder = {
   read(piece: Piece, out: GenerationEvent[]): void
   finish(ending: FinishedEnding, out: GenerationEvent[]): void

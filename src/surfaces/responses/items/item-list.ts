@@ -1,5 +1,4 @@
-import type { BlockEvent } from '#inference/events.ts'
-import { endOfBlock } from '#inference/grammar.ts'
+import { type BlockEvent, endOfBlock } from '#inference/events.ts'
 import { openHostedTool } from './hosted-tool.ts'
 import type { ItemContext, ItemForm, ItemStatus, OpenItem, OutputItem } from './item.ts'
 import { MessageItem } from './message.ts'

@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test'
 import type { GenerationEvent } from '#inference/events.ts'
-import { createGrammar } from '#inference/grammar.ts'
 import type { FunctionTool } from '#inference/request.ts'
 import { createToolNames } from '#inference/tools.ts'
 import { createLlamaDecoder, failureOf } from '#inference/upstreams/llama/decode.ts'
 import type { Ending, Piece } from '#inference/upstreams/llama/wire.ts'
 import { makeRequest } from '#test/support/generation.ts'
+import { createGrammar } from '#test/support/grammar.ts'
 
 const look: FunctionTool = {
   type: 'function',

@@ -1,12 +1,12 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import type { GenerationEvent, RelayFrame } from '#inference/events.ts'
-import { checkEvents } from '#inference/grammar.ts'
 import type { GenerationRequest, RequestOrigin } from '#inference/request.ts'
 import type { AdapterContext, Upstream } from '#inference/upstream.ts'
 import { messages } from '#inference/upstreams/messages/adapter.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
 import { blocksOf, sseOf } from '#test/inference/upstreams/responses/decoding.ts'
 import { defaultQuirks, makeContext, makeRequest } from '#test/support/generation.ts'
+import { checkEvents } from '#test/support/grammar.ts'
 import { startReplayUpstream } from '#test/support/replay-upstream.ts'
 import { errorAnswer } from '#test/support/strict-messages-upstream.ts'
 import {

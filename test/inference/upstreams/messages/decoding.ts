@@ -1,6 +1,5 @@
 import { EventStreamParser } from '#inference/event-stream.ts'
 import type { GenerationEvent, RelayFrame } from '#inference/events.ts'
-import { createGrammar } from '#inference/grammar.ts'
 import type { Decoder } from '#inference/http-generation.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { createToolNames } from '#inference/tools.ts'
@@ -9,6 +8,7 @@ import { createMessagesDecoder } from '#inference/upstreams/messages/decode.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
 import { asRecord } from '#lib/json.ts'
 import { encode, sseOf } from '#test/inference/upstreams/responses/decoding.ts'
+import { createGrammar } from '#test/support/grammar.ts'
 
 export type Decoded = {
   events: GenerationEvent[]

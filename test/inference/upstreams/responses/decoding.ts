@@ -1,12 +1,12 @@
 import { EventStreamParser } from '#inference/event-stream.ts'
 import type { Citation, GenerationEvent, TokenLogprob } from '#inference/events.ts'
-import { createGrammar } from '#inference/grammar.ts'
 import type { Decoder } from '#inference/http-generation.ts'
 import type { ToolName } from '#inference/request.ts'
 import { chunkOf } from '#inference/transport.ts'
 import { createDecoder } from '#inference/upstreams/responses/decode.ts'
 import type { AppError } from '#lib/errors.ts'
 import { toAppError } from '#lib/errors.ts'
+import { createGrammar } from '#test/support/grammar.ts'
 
 export type Decoded = { events: GenerationEvent[]; error: AppError | null }
 

@@ -1,18 +1,7 @@
+import type { BlockEvent, EventBatch, GenerationEvent } from '#inference/events.ts'
 import { assert } from '#lib/assert.ts'
-import type { BlockEvent, EventBatch, GenerationEvent } from './events.ts'
 
-/**
- * The legal order of events:
- *
- *     generation  = generation-start block* ( finish | error )
- *     block       = text | reasoning | tool-call | hosted-tool
- *     text        = text-start ( text-delta | citation )* text-end
- *     reasoning   = reasoning-start reasoning-delta* reasoning-end
- *     tool-call   = tool-call-start tool-call-delta* tool-call-end
- *     hosted-tool = hosted-tool-start ( hosted-tool-progress | hosted-tool-delta )* hosted-tool-end
- *
- * Blocks never overlap and are numbered 0, 1, 2 …. An incomplete block is the last one.
- */
+/** Checks that events have the order that `GenerationEvent` documents. */
 export function createGrammar(): { check(event: GenerationEvent): void; end(): void } {
   let phase: 'before' | 'running' | 'over' = 'before'
   let open: { noun: string; block: number } | null = null
@@ -65,7 +54,7 @@ function parseType(type: BlockEvent['type']): { noun: string; action: string } {
   return { noun: type.slice(0, cut), action: type.slice(cut + 1) }
 }
 
-/** Checks the order of events while forwarding batches; for tests and development. */
+/** Checks the order of events while forwarding batches. */
 export async function* checkEvents(
   batches: AsyncIterable<EventBatch>,
 ): AsyncGenerator<EventBatch, void, void> {
@@ -75,26 +64,4 @@ export async function* checkEvents(
     yield batch
   }
   grammar.end()
-}
-
-/** The incomplete end of the block that `last` leaves open, if any. */
-export function endOfBlock(last: GenerationEvent): BlockEvent[] {
-  switch (last.type) {
-    case 'text-start':
-    case 'text-delta':
-    case 'citation':
-      return [{ type: 'text-end', block: last.block, complete: false }]
-    case 'reasoning-start':
-    case 'reasoning-delta':
-      return [{ type: 'reasoning-end', block: last.block, complete: false }]
-    case 'tool-call-start':
-    case 'tool-call-delta':
-      return [{ type: 'tool-call-end', block: last.block, complete: false }]
-    case 'hosted-tool-start':
-    case 'hosted-tool-progress':
-    case 'hosted-tool-delta':
-      return [{ type: 'hosted-tool-end', block: last.block, item: null }]
-    default:
-      return []
-  }
 }
