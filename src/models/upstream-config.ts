@@ -90,11 +90,8 @@ export const upstreamEntry = entry('An inference endpoint behind the gateway.', 
       'Base URL including /v1 (optional for api = "messages"). Not used by api = "demo" and "llama".',
     ),
   ),
-  // The adapters' registry lists the values and checks them: `upstreamFaults` in inference.
-  api: text(
-    'Protocol of the upstream: "chat", "responses" or "messages"; "demo" is built in, "llama" runs installed models on this machine.',
-    { default: 'chat' },
-  ),
+  // The registry of adapters knows the values and checks them: `upstreamFaults`.
+  api: text('Protocol of the upstream; docs/models.md lists them.', { default: 'chat' }),
   key: Type.Optional(
     text('Credential, sent as a bearer token or as key_header says.', { secret: true }),
   ),

@@ -9,10 +9,8 @@ const languageCode = Type.Union(
 /** An `[[engine]]` of the file. */
 const engineEntry = entry('A speech engine.', {
   name: text('The unique name in the log, in session statistics and for clients.'),
-  // The engine registry lists the kinds and their dialects, and checks them: `engineFaults` in speech.
-  kind: text(
-    'The protocol of a server ("openai-realtime", "deepgram", "vosk"), "exec" for a program, or "demo".',
-  ),
+  // The engine registry knows the kinds and their dialects, and checks them: `engineFaults`.
+  kind: text('The protocol of a server, a program or the built-in demo; docs/speech.md lists them.'),
   url: Type.Optional(text('The URL of a server: ws://, wss://, http:// or https://.')),
   command: Type.Array(Type.String({ minLength: 1 }), {
     description: 'The program of kind = "exec" and its arguments, without a shell.',
@@ -25,10 +23,9 @@ const engineEntry = entry('A speech engine.', {
   key: Type.Optional(text('Credential.', { secret: true })),
   keyEnv: Type.Optional(text('Environment variable that contains the credential.')),
   model: Type.Optional(text('The model to request from a server.')),
-  dialect: text(
-    'The dialect of a server with kind = "openai-realtime": "ga", "beta", "vllm" or "nemo".',
-    { default: 'ga' },
-  ),
+  dialect: text('The dialect, for kinds that have several; docs/speech.md lists them.', {
+    default: 'ga',
+  }),
   framed: Type.Boolean({
     description:
       'Whether the program of kind = "exec" reads frames (4 bytes length, 1 byte type) instead of bare samples, which enables finalize.',
