@@ -24,7 +24,7 @@ async function pairsOf(colors: object): Promise<Map<string, Pair>> {
   return new Map(pairs.map((pair) => [pair.pair, pair]))
 }
 
-test('a preview saves nothing', async () => {
+test('a preview changes nothing', async () => {
   const before = await world.gateway.send('users', 'GET /v1/branding/theme')
   expect(outcome(await preview({ product_name: 'Portal', mode: 'dark' }))).toBe('200')
   const after = await world.gateway.send('users', 'GET /v1/branding/theme')

@@ -1,7 +1,7 @@
 import { type Endpoint, endpoint } from '#api/endpoint.ts'
 import { apiKeyEndpoints } from '#api-keys/endpoints.ts'
-import { createAudit } from '#audit/store.ts'
 import { auditEndpoints } from '#audit/endpoints.ts'
+import { createAudit } from '#audit/store.ts'
 import { type Auth, createAuth } from '#auth/auth.ts'
 import { userIdOf } from '#auth/principal.ts'
 import { loadConfig } from '#config/load.ts'

@@ -136,7 +136,7 @@ async function checkAccess(
   }
 }
 
-/** The read predicate that retrieval uses, for all nodes at once. */
+/** The reference implementation of the read predicate of retrieval, for all nodes at once. */
 async function checkPredicate({ oracle }: Simulation, person: Person) {
   const { userId, groups } = principalOf(person)
   const rows = await database.drizzle.execute<{ id: string; role: number }>(

@@ -6,8 +6,8 @@ import { adaptersWithoutModels } from '#test/support/adapters.ts'
 import { collect, failure, type Overrides, start, target } from '#test/support/generations.ts'
 
 /**
- * The clock stands still unless a test advances it, and the adapter works in memory. So no deadline
- * can pass because the machine is slow.
+ * A test advances the clock; the adapter works in memory. So no deadline depends on the speed of
+ * the machine.
  */
 beforeEach(() => {
   jest.useFakeTimers()
@@ -63,7 +63,7 @@ function untilAborted(signal: AbortSignal): Promise<never> {
   })
 }
 
-/** Lets everything run that waits for nothing but promises. */
+/** Runs all pending promise callbacks. */
 async function runPendingPromises(): Promise<void> {
   for (let turn = 0; turn < 100; turn++) await Promise.resolve()
 }
@@ -93,7 +93,7 @@ test('the gap deadline ends with each batch, however long the reader holds it', 
 test.each([
   ['first_event', 0, { firstEventMs: 1_000 }],
   ['total', 0, { totalMs: 1_000 }],
-])('the %s deadline passes while no output comes', async (name, silentBefore, deadlines) => {
+])('the %s deadline expires without output', async (name, silentBefore, deadlines) => {
   const { run, signals, targets } = startInMemory({ deadlines, silentBefore })
   const failed = failure(run(targets))
   await runPendingPromises()

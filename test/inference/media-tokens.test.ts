@@ -26,7 +26,7 @@ describe('the size of an image is read from its header', () => {
     ['a size of nothing', toDataUrl(png(0, 480))],
     ['data that are not base64', 'data:image/svg+xml,%3Csvg%3E'],
     ['nothing', ''],
-  ])('of %s nothing is told', (_name, url) => {
+  ])('%s is unknown', (_name, url) => {
     expect(imageSizeOf(url)).toBeNull()
   })
 

@@ -13,7 +13,7 @@ import { checkEvents } from '#test/support/grammar.ts'
 import { chatStream } from '#test/support/recordings.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
 
-/** A call whose arguments are no object is no answer. */
+/** Calls whose arguments are not an object are invalid. */
 
 afterEach(stopUpstreams)
 

@@ -211,7 +211,7 @@ async function run(sequences: readonly string[], batches: readonly EventBatch[])
   return collect(wrapped(sequences, batches))
 }
 
-/** What the rules say, by the plainest search there is. */
+/** The same rules by the simplest possible search. */
 function search(text: string, sequences: readonly string[]) {
   for (let end = 1; end <= text.length; end++) {
     const ending = sequences.filter((sequence) => text.slice(0, end).endsWith(sequence))

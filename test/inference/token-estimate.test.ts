@@ -184,7 +184,7 @@ describe('every part of a request counts', () => {
   })
 })
 
-/** The tokens of a text alone, without what is put around it. */
+/** The tokens of a text, without message overhead. */
 function tokensOf(text: string): number {
   const around = estimateTokens(request({ instructions: '' }))
   return estimateTokens(request({ instructions: text })) - around

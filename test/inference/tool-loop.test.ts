@@ -133,7 +133,7 @@ test('calls of one turn run concurrently up to the limit, and are emitted in ord
   expect(items(events).map((item) => item?.['args'])).toEqual(['1', '2', '3'])
 })
 
-test('beside client calls, hosted calls run and client calls are passed on', async () => {
+test('with client calls in the same turn, hosted calls run and client calls are passed on', async () => {
   const upstream = await upstreamThat({
     body: calling(['a', 'note', '{}'], ['b', 'mine', '{"y":2}'], ['c', 'note', '{"z":3}']),
   })

@@ -72,7 +72,7 @@ test.each([
   ],
   ['<html>', 'The upstream refused the request.'],
   ['', 'The upstream refused the request.'],
-])('the words of %p are found', (body, words) => {
+])('the message of %p is found', (body, words) => {
   expect(errorFromStatus(400, body).message).toBe(words)
 })
 

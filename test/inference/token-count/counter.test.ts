@@ -21,7 +21,7 @@ afterEach(stopCounting)
 
 const withTime = { limitMs: 10_000, context: makeRequestContext() }
 const withoutTime = { limitMs: 0, context: makeRequestContext() }
-/** What stands around one message, by the rule that holds without an upstream's own count. */
+/** The token overhead of one message, for models without their own count. */
 const aroundOneMessage = estimateTokens(saying(''))
 
 describe('the source of a count', () => {
@@ -74,7 +74,7 @@ describe('the source of a count', () => {
 })
 
 describe('a count without time', () => {
-  test('is an estimate, and nothing is loaded', async () => {
+  test('is an estimate, and no tokenizer is loaded', async () => {
     const counter = startCounter({ tokenizer: 'o200k' })
     const request = saying('Hello')
     for (const limitMs of [0, 2, 20]) {
@@ -122,7 +122,7 @@ test('concurrent counts do not mix', async () => {
 })
 
 describe('a count is close to real tokenizers', () => {
-  /** By how much of the real count each tier may be off, with a vocabulary that is not its own. */
+  /** The maximum deviation of each tier from the real count, with a foreign vocabulary. */
   const bounds: Record<'tokenizer' | 'estimate', Record<string, readonly [number, number]>> = {
     tokenizer: {
       english: [0.95, 1.05],

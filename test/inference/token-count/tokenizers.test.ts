@@ -75,7 +75,7 @@ describe('the tokenizer of a file', () => {
     ['is not there', () => '/nowhere/tokenizer.json'],
     ['is no JSON', () => writeTokenizerFile('{"model":')],
     ['is JSON of something else', () => writeTokenizerFile('{"lines": []}')],
-  ])('that %s cannot tell, is logged once and then left alone', async (_name, path) => {
+  ])('that %s cannot be read by is logged once and not tried again', async (_name, path) => {
     const file = path()
     expect(await tokenizers.count(file, ['some text'])).toBeNull()
     expect(await tokenizers.count(file, ['some text'])).toBeNull()

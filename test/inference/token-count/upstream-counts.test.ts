@@ -14,7 +14,7 @@ afterEach(stopCounting)
 
 const withTime = { limitMs: 5_000, context: makeRequestContext() }
 
-/** A way in which an upstream counts, and what it says when it does. */
+/** A counting method of an upstream, and its response. */
 const ways = [
   {
     name: 'vLLM',

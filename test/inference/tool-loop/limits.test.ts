@@ -32,7 +32,7 @@ test('once max_tool_calls is reached, hosted tools are not offered any more', as
   expect(texts(events)).toBe('Done.')
 })
 
-test('a model that calls for ever is run so many times, and then it is over', async () => {
+test('a model that always calls tools is stopped at the turn limit', async () => {
   let count = 0
   const upstream = await upstreamThat({})
   upstream.answer(() => ({ body: calling([`call_${count++}`, 'note', '{}']) }))

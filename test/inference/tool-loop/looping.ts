@@ -9,7 +9,7 @@ import { start } from '#test/support/generations.ts'
 import { checkEvents } from '#test/support/grammar.ts'
 import { chatStream } from '#test/support/recordings.ts'
 
-/** The loop between a real upstream and tools that a test makes up. */
+/** The loop between a real upstream and tools of the test. */
 
 const limits: ToolLoopLimits = {
   maxToolCalls: null,

@@ -6,7 +6,7 @@ import { calling, hostedTools, loopEvents, saying } from './looping.ts'
 
 afterEach(stopUpstreams)
 
-/** A tool whose item never shows its arguments: it has its own words for them, and its own stages. */
+/** A tool whose item has no arguments, but its own fields and states. */
 function search(): HostedCall {
   const begin = (args: string) => {
     const parsed = parseJson(args)

@@ -44,7 +44,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(listenersOf(controller.signal)).toBe(0)
   })
 
-  test('nothing is sent of a request that is aborted in the tick that sent it', async () => {
+  test('a request aborted in the tick that sent it sends nothing', async () => {
     const { controller, peers, request } = await abortable(answering(okAnswer))
     const answer = transport.send(request)
     controller.abort(reason)

@@ -6,7 +6,7 @@ import { tlsFixtures } from './scripted-server.ts'
 
 const program = join(import.meta.dir, 'asking-program.ts')
 
-/** What a process that trusts the authority of the fixtures gets from each URL, one after another. */
+/** The outcome of each URL in a process that trusts the test authority. */
 export async function askFromProcess(
   kind: TransportKind,
   urls: readonly string[],

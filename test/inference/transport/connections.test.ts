@@ -116,7 +116,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(await textOf(unread)).toBe(body)
   })
 
-  /** Answers once on the first connection, and breaks it when it is asked again. */
+  /** Responds once on the first connection, and breaks it at the second request. */
   function staleAfterFirst(breakOff: Script, bodies: string[]): Script {
     return async (peer, index) => {
       for (let count = 0; ; count += 1) {
@@ -132,7 +132,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     closes: (peer) => peer.end(),
     resets: (peer) => peer.reset(),
   } satisfies Record<string, Script>)) {
-    test(`a request that meets a kept connection as the server ${name} it is sent again`, async () => {
+    test(`a request on a kept connection is sent again if the server ${name}`, async () => {
       const bodies: string[] = []
       const { ask, peers } = await serve(staleAfterFirst(breakOff, bodies))
       expect(await ask('first')).toBe('ok')

@@ -32,7 +32,7 @@ overEachTransport(import.meta.file, ({ test, openTransport, streamsAtOnce }) => 
     expect(received === body).toBe(true)
   })
 
-  /** Answers as soon as the first bytes of a request have come, and reads no further. */
+  /** Responds to the first bytes of a request, and reads no further. */
   function refusingEarly(finish: (peer: Peer) => void) {
     return async (peer: Peer) => {
       await new Promise((resolve) => peer.socket.once('data', resolve))

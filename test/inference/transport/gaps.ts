@@ -1,8 +1,8 @@
 import type { TransportKind } from '#inference/transport/create-transport.ts'
 
 /**
- * A test that a transport cannot pass. One that `fails` is run all the same and told once it passes;
- * one that would hang, or that passes at times, is not run.
+ * A test that a transport cannot pass. `fails`: it is run, and must fail. Otherwise it would hang
+ * or pass sometimes, and is not run.
  */
 export type Gap = { readonly why: string; readonly run: 'fails' | 'not' }
 

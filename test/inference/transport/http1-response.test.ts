@@ -17,7 +17,7 @@ type Reading = {
 const textOf = (chunk: Chunk | null) =>
   chunk === null ? '' : chunk.bytes.toString('latin1', chunk.start, chunk.end)
 
-/** Reads an answer given in pieces; each is a copy, as a parser may rearrange what it is given. */
+/** Parses a response given in pieces; each is a copy, because a parser may modify its input. */
 function read(pieces: readonly string[]): Reading {
   const parser = new ResponseParser(limits)
   let body = ''

@@ -13,7 +13,7 @@ type Tested = {
   /** That of `bun:test`, but for the gaps of this transport. */
   readonly test: DefineTest
   readonly testOnLinux: DefineTest
-  /** How many may be open in a process of tests. */
+  /** The maximum of open descriptors in a test process. */
   readonly streamsAtOnce: number
 }
 
@@ -21,7 +21,7 @@ const kinds: readonly TransportKind[] = ['socket', 'fetch']
 /** Bun's `fetch` runs 256 requests at a time; the supervisor raises that for its workers. */
 const streamsAtOnce = { socket: 1_000, fetch: 250 }
 
-/** Defines the tests of a file once for each transport. What one cannot do stands in `gaps.ts`. */
+/** Defines the tests of a file for each transport. `gaps.ts` lists the exceptions. */
 export function overEachTransport(file: string, define: (tested: Tested) => void): void {
   describe.each(kinds)('over %s', (kind) => {
     const unmet = new Map(Object.entries(gaps[kind][file] ?? {}))

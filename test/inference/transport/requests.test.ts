@@ -21,7 +21,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     return server
   }
 
-  /** What the server got, line by line, for a request to `path`; names in lower case. */
+  /** The lines of a request to `path` that the server received; names in lower case. */
   async function sent(path: string, rest: Partial<UpstreamHttpRequest>) {
     const { url, peers } = await serve(() => {})
     const answer = transport.send(request(url + path, rest))

@@ -28,7 +28,7 @@ export class Peer {
     })
   }
 
-  /** The next request, once it has come in full. */
+  /** The next complete request. */
   nextRequest(): Promise<ReceivedRequest> {
     const request = this.#requests.shift()
     if (request !== undefined) return Promise.resolve(request)
@@ -74,7 +74,7 @@ export class Peer {
 export type ScriptedServer = {
   readonly port: number
   readonly url: string
-  /** Every connection that was ever accepted, in order. */
+  /** Every accepted connection, in order. */
   readonly peers: readonly Peer[]
   /** How many of them are open. */
   open(): number
@@ -134,8 +134,8 @@ function readCertificate(name: string) {
 }
 
 /**
- * A script that answers every request on a connection with the same bytes, the first so many when all
- * of them have come.
+ * A script that sends the same bytes for every request on a connection; the first responses wait
+ * until that many requests have arrived.
  */
 export function answering(text: string, togetherCount = 1): Script {
   let asked = 0

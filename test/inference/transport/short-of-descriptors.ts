@@ -10,12 +10,12 @@ import { startFetching } from '#outbound/start-fetching.ts'
 import { failureOf, openTransport, request, textOf } from './transport-client.ts'
 
 export type ShortageReport = {
-  /** What became of a request when nothing was given back. */
+  /** The outcome of a request without free descriptors. */
   readonly refused: unknown
   readonly warnings: number
   /** … when a descriptor came back while it waited. */
   readonly waited: string
-  /** … when the only one was that of a connection to another origin that nobody used. */
+  /** The outcome if the only free descriptor was an idle connection to another origin. */
   readonly relieved: string
 }
 

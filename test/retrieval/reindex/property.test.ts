@@ -16,7 +16,7 @@ const testMsMax = 240_000
 
 for (const seed of seeds) {
   test(
-    `no search misses, doubles or invents a file, whatever happens (seed ${seed})`,
+    `no search misses, duplicates or invents a file during any interleaving (seed ${seed})`,
     async () => {
       const harness = await startReindexHarness()
       for (const name of collectionNames) await harness.collection(name)

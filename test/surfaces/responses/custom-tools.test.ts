@@ -130,7 +130,7 @@ describe.each(['chat', 'responses'] as const)('over a %s upstream', (api) => {
   })
 })
 
-test('the demo calls a freeform tool, and answers with what it returned', async () => {
+test('the demo calls a freeform tool, and responds with its result', async () => {
   const gateway = await startGateway()
   const client = await gateway.openai()
   const ask = { model: 'demo-tools', tools: [patch] }

@@ -11,7 +11,7 @@ import {
 } from '#test/support/replay-upstream.ts'
 import { chunk, nativeAnswer } from '#test/support/scripted-answers.ts'
 
-/** File search with models of other servers, and what they get. */
+/** File search with models of other servers, and their requests. */
 
 let gateway: Gateway
 let upstream: ReplayUpstream

@@ -62,7 +62,7 @@ function searchOf({ output }: Response) {
   return { status: call.status, files: call.results?.map(({ filename }) => filename) ?? null }
 }
 
-/** The result of the last call, as the model got it. */
+/** The result of the last call, as sent to the model. */
 function told(): string {
   const { messages } = JSON.parse(upstream.requests.at(-1)?.body ?? '{}')
   return messages.at(-1).content
@@ -106,7 +106,7 @@ describe('a named collection', () => {
 })
 
 describe('an agent with collections', () => {
-  test('searches them for every user, as far as the user may see them', async () => {
+  test('searches them for every user, within the rights of the user', async () => {
     const model = await makeAgent(['open', 'bobs', 'gone'])
     expect(searchOf(await ask(ann, { model }))).toEqual({
       status: 'completed',

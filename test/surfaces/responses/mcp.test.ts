@@ -18,7 +18,7 @@ async function start(options: Parameters<typeof startMcpGateway>[0] = {}): Promi
   return world
 }
 
-/** A gateway with a server that calls the weather tool, under whatever name. */
+/** A gateway with a server that calls the weather tool, under any name. */
 async function startUpstream(
   api: 'chat' | 'responses' = 'chat',
 ): Promise<McpGateway & { upstream: ReplayUpstream }> {

@@ -85,7 +85,7 @@ describe('a stored response', () => {
     expect(new Set(items.map((item) => item['id'])).size).toBe(3)
   })
 
-  test('is gone when deleted, including for responses that continue it', async () => {
+  test('is not found after its deletion, including for responses that continue it', async () => {
     upstream.answer({ body: whole })
     const created = await gateway.post('/v1/responses', { model: 'm', input: 'x' })
     const { id } = Object(await created.json())

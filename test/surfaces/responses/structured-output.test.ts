@@ -88,7 +88,7 @@ describe.each(['chat', 'responses'] as const)('over a %s upstream', (api) => {
     }
   })
 
-  test.each(Object.entries(wrongs))('%s twice is no complete answer', async (_, wrong) => {
+  test.each(Object.entries(wrongs))('%s twice is an invalid response', async (_, wrong) => {
     answerWith(wrong, wrong, right)
     const response = await client.responses.create(ask)
     expect(timesAsked()).toBe(2)
@@ -100,7 +100,7 @@ describe.each(['chat', 'responses'] as const)('over a %s upstream', (api) => {
     })
   })
 
-  test.each(Object.entries(wrongs))('%s in a stream is no complete answer', async (_, wrong) => {
+  test.each(Object.entries(wrongs))('%s in a stream is an invalid response', async (_, wrong) => {
     answerWith(wrong)
     const stream = client.responses.stream(ask)
     let streamed = ''

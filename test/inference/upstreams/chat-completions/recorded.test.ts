@@ -87,7 +87,7 @@ function totalOf(events: readonly GenerationEvent[]) {
 }
 
 describe.skipIf(!recordingsExist)('recorded traffic', () => {
-  test.each(recordedStreamNames('chat-completions'))('%s says what it says', (name) => {
+  test.each(recordedStreamNames('chat-completions'))('%s has its recorded content', (name) => {
     const payloads = recordedPayloads('chat-completions', name)
     const { events, error } = decodePayloads([...payloads, '[DONE]'])
     expect(error).toBeNull()
@@ -96,7 +96,7 @@ describe.skipIf(!recordingsExist)('recorded traffic', () => {
   })
 
   const bodies = recordedBodyNames('chat-completions').filter((name) => name !== errorBody)
-  test.each(bodies)('%s says what it says', (name) => {
+  test.each(bodies)('%s has its recorded content', (name) => {
     const body = recordedBody('chat-completions', name)
     const { events, error } = decodePayloads([body])
     expect(error).toBeNull()

@@ -60,7 +60,7 @@ describe.skipIf(lacksLlama)('a local model', () => {
     await free.stop()
   })
 
-  test('ends by itself', async () => {
+  test('ends on its own', async () => {
     const { events, text, error } = await world.ask({ name: 'brief' })
     expect(error).toBeNull()
     expect(finishOf(events)?.reason).toBe('stop')

@@ -209,7 +209,7 @@ describe('an error response', () => {
     },
   )
 
-  test.each([401, 403])('%d is our own credential, and is told to nobody', async (status) => {
+  test.each([401, 403])('%d is our credential, so its message is not relayed', async (status) => {
     const error = await failing(errorAnswer(status, 'authentication_error', 'bad key'), true)
     expect(error?.kind).toBe('upstream_refused')
     expect(error?.message).not.toContain('bad key')

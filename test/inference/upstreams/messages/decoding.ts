@@ -76,7 +76,7 @@ function collect(decoder: Decoder, run: (events: GenerationEvent[]) => void): De
   return { events, frames: [...(decoder.takeRelay?.()?.frames ?? [])], error }
 }
 
-/** Payloads of a stream, as the vendor sends them unless a test says otherwise. */
+/** Payloads of a stream in the vendor's order, unless a test changes it. */
 export const messageStart = {
   type: 'message_start',
   message: {

@@ -94,7 +94,7 @@ function addUp(payloads: readonly JsonObject[]): JsonObject {
 }
 
 describe.skipIf(!recordingsExist)('recorded streams', () => {
-  test.each(streamNames.filter(readable))('%s says what it adds up to', (name) => {
+  test.each(streamNames.filter(readable))('%s has its recorded content', (name) => {
     const decoded = decodeReads([encode(recordedStream('messages', name))])
     expect(decoded.error).toBeNull()
     expect(said(decoded)).toEqual(told(addUp(firstAnswer(name))))
@@ -167,7 +167,7 @@ describe.skipIf(!recordingsExist)('recorded streams', () => {
 })
 
 describe.skipIf(!recordingsExist)('recorded whole answers', () => {
-  test.each(bodyNames)('%s says the same in events and in frames', (name) => {
+  test.each(bodyNames)('%s is equal in events and in frames', (name) => {
     const body = asRecord(parseJson(recordedBody('messages', name)))
     const decoded = decodeWhole(body)
     expect(decoded.error).toBeNull()

@@ -80,7 +80,7 @@ test("the model name and the message id are the gateway's", async () => {
   expect(message).toMatchObject({ content: [{ type: 'text', text: 'Hello wörld' }] })
 })
 
-/** A message without what the gateway names itself and what it seals. */
+/** A message without the ids and seals that the gateway creates. */
 function withoutOurs(payload: JsonObject): JsonObject {
   const { message, delta, content_block: block, content, ...rest } = payload
   const without = (value: unknown, ...names: string[]) =>
@@ -98,7 +98,7 @@ describe.skipIf(!recordingsExist)('recorded answers', () => {
   const whole = (name: string) => !/spliced|duplicate/.test(name)
 
   test.each(recordedStreamNames('messages').filter(whole))(
-    '%s goes on as it came',
+    '%s is relayed unchanged',
     async (name) => {
       next = () => ({ body: recordedStream('messages', name) })
       const { frames } = await stream()
@@ -110,7 +110,7 @@ describe.skipIf(!recordingsExist)('recorded answers', () => {
     },
   )
 
-  test.each(recordedBodyNames('messages'))('%s goes on as it came', async (name) => {
+  test.each(recordedBodyNames('messages'))('%s is relayed unchanged', async (name) => {
     const body = recordedBody('messages', name)
     next = () => ({ body, headers: json })
     const answer = withoutOurs(asRecord(await (await post({})).json()))

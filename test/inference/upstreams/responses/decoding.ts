@@ -60,7 +60,7 @@ export function encode(text: string): Uint8Array {
   return new TextEncoder().encode(text)
 }
 
-/** Payloads as a stream, each under its type; a string stands for a data line as it is. */
+/** Payloads as a stream, each under its type; a string is a verbatim data line. */
 export function sseOf(payloads: readonly unknown[]): string {
   return payloads
     .map((payload) =>
@@ -114,7 +114,7 @@ export function mergeDeltas(events: readonly GenerationEvent[]): GenerationEvent
   return merged
 }
 
-/** A block as a test reads it; fields that say nothing special are left out. */
+/** A block in the form that tests compare; default fields are omitted. */
 export type Block =
   | {
       text: string

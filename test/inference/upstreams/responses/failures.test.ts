@@ -34,7 +34,7 @@ describe('failures', () => {
     ['response.error', { type: 'response.error', ...words }],
     ['response.failed', failed(words)],
     ['an error object without a type', { error: { type: 'server_error', ...words } }],
-  ])('%s: throws with the code and message, after what was said', (_, payload) => {
+  ])('%s: throws with the code and message, after the output', (_, payload) => {
     const decoded = decode([...start, payload, textDelta('f')])
     expect(decoded.error).toMatchObject({
       kind: 'upstream_error',

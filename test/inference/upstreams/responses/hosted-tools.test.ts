@@ -61,7 +61,7 @@ describe('tools that run at the upstream', () => {
     ['shell_call', []],
     ['tool_search_call', []],
     ['tool_search_output', []],
-  ])('%s tells only the stages that the format has for it', (type, stages) => {
+  ])('%s reports only the states that its format has', (type, stages) => {
     const item = { type, id: 'ws_1', field: 1 }
     const all = [
       'in_progress',

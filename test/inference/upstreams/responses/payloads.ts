@@ -1,4 +1,4 @@
-/** Payloads of a Responses stream, as OpenAI sends them unless a test says otherwise. */
+/** Payloads of a Responses stream in OpenAI's order, unless a test changes it. */
 export const created = {
   type: 'response.created',
   response: { id: 'resp_1', status: 'in_progress' },
