@@ -4,14 +4,14 @@ import type { Jobs } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { type RequestContext, type RequestPrincipal, withSignal } from '#lib/request-context.ts'
 import { sqlStateOf } from '#lib/sql-state.ts'
-import type { ChunkTables, IndexSpec } from '#retrieval/index/chunk.ts'
-import { withModelErrors } from '#retrieval/index/tables.ts'
+import type { IndexSpec } from '#retrieval/index/chunk.ts'
+import { type ChunkTables, withModelErrors } from '#retrieval/index/tables.ts'
 import { createRunner } from '#retrieval/sql-store.ts'
 import type { ConfigValues } from '#settings/schema.ts'
 import type { Collection, CollectionChange, NewCollection, PageRequest } from './collections.ts'
 import { folderSyncHandler, folderSyncQueue, syncFolder } from './folder-store.ts'
 import { deleteUnusedChunks, lockMembers, removeMembers, setSharer } from './member-store.ts'
-import { createFileHooks, createFileMemberships, createMembers, pageOf } from './members.ts'
+import { createFileHooks, createFileMemberships, createMembers } from './members.ts'
 import {
   collectionNotFound,
   requireCollectionRole,
@@ -133,8 +133,8 @@ export function createCollections(deps: CollectionsDeps) {
       throw new AppError('service_unavailable', message, { retryAfterS: 1 })
     },
 
-    list: async (caller: RequestPrincipal, page: PageRequest) =>
-      pageOf(await query((handle) => listCollections(handle, caller, page)), page),
+    list: (caller: RequestPrincipal, page: PageRequest) =>
+      query((handle) => listCollections(handle, caller, page)),
 
     /** All that the caller sees, by name. */
     listVisible: (caller: RequestPrincipal) =>

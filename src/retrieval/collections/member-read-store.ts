@@ -8,9 +8,10 @@ import type {
   FileMembership,
   Member,
   MemberFilter,
+  Page,
   PageRequest,
 } from './collections.ts'
-import { countsByState, type Handle, keysetPage } from './store.ts'
+import { countsByState, type Handle, readPage } from './store.ts'
 
 /** The members of a collection that a caller may see, and the memberships of a file. */
 
@@ -20,13 +21,14 @@ export async function listMembers(
   handle: Handle,
   caller: RequestPrincipal,
   params: { collection: MembersOf; page: PageRequest; filter: MemberFilter },
-): Promise<readonly Member[]> {
-  const { where, order, isReversed } = keysetPage(sql`member.file_id`, params.page)
-  const rows = await handle.execute<MemberRow>(sql`
-    ${selectMembers(caller, params.collection)} and ${where} and ${matches(params.filter)}
-    order by member.file_id ${order} limit ${params.page.limit + 1}`)
-  const members = rows.map(memberOf)
-  return isReversed ? members.toReversed() : members
+): Promise<Page<Member>> {
+  const { collection, page, filter } = params
+  const { items, hasMore } = await readPage(sql`member.file_id`, page, (where, orderBy, limit) =>
+    handle.execute<MemberRow>(sql`
+      ${selectMembers(caller, collection)} and ${where} and ${matches(filter)}
+      order by ${orderBy} limit ${limit}`),
+  )
+  return { items: items.map(memberOf), hasMore }
 }
 
 export async function findMembers(
@@ -63,7 +65,7 @@ export async function listMemberships(
   handle: Handle,
   fileId: string,
   max: number,
-): Promise<readonly FileMembership[]> {
+): Promise<Page<FileMembership>> {
   const rows = await handle.execute<MembershipRow>(sql`
     select member.collection_id as "collectionId", collection.name,
       collection.owner_id as "ownerId", owner.subject as "ownerName",
@@ -77,12 +79,13 @@ export async function listMemberships(
     left join app_user owner on owner.id = collection.owner_id
     left join app_user sharer on sharer.id = coalesce(member.shared_by, member.added_by)
     where member.file_id = ${fileId}::uuid
-    order by member.collection_id limit ${max}`)
-  return rows.map(({ sharerId, sharerName, addedMs, ...row }) => ({
+    order by member.collection_id limit ${max + 1}`)
+  const items = rows.slice(0, max).map(({ sharerId, sharerName, addedMs, ...row }) => ({
     ...row,
     sharedBy: { id: sharerId, name: sharerName },
     addedAt: new Date(addedMs),
   }))
+  return { items, hasMore: rows.length > max }
 }
 
 /** Locks the membership; returns its own attributes. */

@@ -68,8 +68,8 @@ export function createMembers(deps: MembersDeps) {
       nameOrId: string,
       { page, filter }: { page: PageRequest; filter: MemberFilter },
     ): Promise<Page<Member>> =>
-      within(caller, nameOrId, 'viewer', async (transaction, collection) =>
-        pageOf(await listMembers(transaction, caller, { collection, page, filter }), page),
+      within(caller, nameOrId, 'viewer', (transaction, collection) =>
+        listMembers(transaction, caller, { collection, page, filter }),
       ),
     count: (caller: RequestPrincipal, nameOrId: string, filter: MemberFilter) =>
       within(caller, nameOrId, 'viewer', (transaction, collection) =>
@@ -120,8 +120,7 @@ export function createFileMemberships({ transact, now }: MembersDeps) {
     list: (caller: RequestPrincipal, fileId: string) =>
       transact(async (transaction) => {
         await requireFileManager(transaction, caller, fileId)
-        const rows = await listMemberships(transaction, fileId, membershipsMax + 1)
-        return pageOf(rows, { limit: membershipsMax, before: null })
+        return listMemberships(transaction, fileId, membershipsMax)
       }),
     /** A file removed from a folder's collection stays out until it is added directly. */
     remove: (caller: RequestPrincipal, fileId: string, collectionId: string) =>
@@ -157,15 +156,6 @@ export function createFileHooks(deps: MembersDeps): FileHooks {
       }
     },
   }
-}
-
-/** `rows` hold one item more than the page if there are further pages. */
-export function pageOf<T>(
-  rows: readonly T[],
-  { limit, before }: { limit: number; before: string | null },
-): Page<T> {
-  const items = before === null ? rows.slice(0, limit) : rows.slice(-limit)
-  return { items, hasMore: rows.length > limit }
 }
 
 async function add(

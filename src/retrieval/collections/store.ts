@@ -1,4 +1,4 @@
-import { eq, type SQL, sql } from 'drizzle-orm'
+import { eq, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { collection } from '#db/schema/retrieval.ts'
 import { roleOfRank } from '#files/files.ts'
@@ -6,7 +6,13 @@ import type { Transaction } from '#jobs/jobs.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
 import { collectionRank, indexJson, instant } from '#retrieval/sql-store.ts'
-import type { Collection, CollectionChange, NewCollection, PageRequest } from './collections.ts'
+import type {
+  Collection,
+  CollectionChange,
+  NewCollection,
+  Page,
+  PageRequest,
+} from './collections.ts'
 
 export type CollectionDatabase = Pick<Database, 'drizzle'>
 export type Handle = Pick<Transaction, 'execute'>
@@ -15,12 +21,12 @@ export async function listCollections(
   handle: Handle,
   caller: RequestPrincipal,
   page: PageRequest,
-): Promise<readonly Collection[]> {
-  const { where, order, isReversed } = keysetPage(sql`collection.id`, page)
-  const rows = await handle.execute<CollectionViewRow>(sql`
-    ${selectCollections(caller)} and ${where} order by collection.id ${order} limit ${page.limit + 1}`)
-  const collections = rows.map(collectionOf)
-  return isReversed ? collections.toReversed() : collections
+): Promise<Page<Collection>> {
+  const { items, hasMore } = await readPage(sql`collection.id`, page, (where, orderBy, limit) =>
+    handle.execute<CollectionViewRow>(sql`
+      ${selectCollections(caller)} and ${where} order by ${orderBy} limit ${limit}`),
+  )
+  return { items: items.map(collectionOf), hasMore }
 }
 
 export async function listVisible(
@@ -33,8 +39,14 @@ export async function listVisible(
     order by name limit ${max}`)
 }
 
-/** The SQL of a page. A page before an item is read in reverse order. */
-export function keysetPage(column: SQL, { order, after, before }: PageRequest) {
+/**
+ * Reads a page of rows by their UUIDs in `column`. A page before an item is read in reverse order.
+ */
+export async function readPage<T>(
+  column: SQL | SQLWrapper,
+  { limit, order, after, before }: PageRequest,
+  read: (where: SQL, orderBy: SQL, limit: number) => PromiseLike<readonly T[]>,
+): Promise<Page<T>> {
   const isReversed = before !== null
   const isDescending = (order === 'desc') !== isReversed
   const cursor = before ?? after
@@ -42,7 +54,10 @@ export function keysetPage(column: SQL, { order, after, before }: PageRequest) {
     cursor === null
       ? sql`true`
       : sql`${column} ${sql.raw(isDescending ? '<' : '>')} ${cursor}::uuid`
-  return { where, order: sql.raw(isDescending ? 'desc' : 'asc'), isReversed }
+  const direction = sql.raw(isDescending ? 'desc' : 'asc')
+  const rows = await read(where, sql`${column} ${direction}`, limit + 1)
+  const items = rows.slice(0, limit)
+  return { items: isReversed ? items.toReversed() : items, hasMore: rows.length > limit }
 }
 
 export async function readCollection(

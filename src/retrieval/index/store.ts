@@ -4,6 +4,7 @@ import { embeddingIndex, fileIndex } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { assert } from '#lib/assert.ts'
 import { foldText } from '#lib/fold-text.ts'
+import { instant, uuidArray } from '#retrieval/sql-store.ts'
 import type { ChunkIndex, EmbeddedChunk, IndexSpec } from './chunk.ts'
 
 export type IndexDatabase = Pick<Database, 'drizzle' | 'kind'>
@@ -69,13 +70,7 @@ export function chunkStore({ drizzle, kind }: IndexDatabase, { now }: { now: () 
       })
     },
 
-    ...graphStore(drizzle),
-  }
-}
-
-/** HNSW graphs, which make searches of large indexes fast but approximate. */
-function graphStore(drizzle: Database['drizzle']) {
-  return {
+    /** HNSW graphs make searches of large indexes fast but approximate. */
     async hasMoreThan(id: number, count: number): Promise<boolean> {
       const rows = await drizzle.execute(
         sql`select 1 from ${chunkTable(id)} offset ${count} limit 1`,
@@ -126,7 +121,7 @@ export async function deleteChunks(
   fileIds: readonly string[],
 ): Promise<void> {
   await transaction.execute(sql`
-    delete from ${chunkTable(indexId)} where file_id = any(${`{${fileIds.join(',')}}`}::uuid[])`)
+    delete from ${chunkTable(indexId)} where file_id = any(${uuidArray(fileIds)})`)
 }
 
 /** The rows of each statement as JSON. */
@@ -187,7 +182,7 @@ async function addIndex(
     insert into ${embeddingIndex}
       (model, dims, chunk_tokens_max, chunk_overlap_tokens, state, created_at)
     values (${spec.model}, ${spec.dims}, ${spec.chunkTokensMax}, ${spec.chunkOverlapTokens},
-      ${state}, ${at.toISOString()}::timestamptz)
+      ${state}, ${instant(at)})
     returning ${indexColumns}`)
   assert(row !== undefined, 'the insert returns a row')
   const table = chunkTable(row.id)

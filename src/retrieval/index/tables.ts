@@ -1,14 +1,8 @@
-import type { JobHandler, Jobs } from '#jobs/jobs.ts'
+import type { JobHandler, Jobs, Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord } from '#lib/json.ts'
-import type { ChunkIndex, ChunkTables, IndexSpec } from './chunk.ts'
+import type { ChunkIndex, EmbeddedChunk, IndexSpec } from './chunk.ts'
 import { chunkStore, dimsMax, graphDimsMax, type IndexDatabase, replaceChunks } from './store.ts'
-
-export type ChunkTablesDeps = {
-  database: IndexDatabase
-  jobs: Pick<Jobs, 'add' | 'process'>
-  now: () => Date
-}
 
 const graphQueue = 'chunk-graph'
 /**
@@ -22,8 +16,18 @@ const chunksPerCheck = 1_000
 const checkDelayMs = 10_000
 const buildAttemptsMax = 5
 
-/** Manages the tables of passages; on PostgreSQL also builds the graphs of large ones. */
-export function createChunkTables({ database, jobs, now }: ChunkTablesDeps): ChunkTables {
+export type ChunkTables = ReturnType<typeof createChunkTables>
+
+/** The tables of passages, one per index; on PostgreSQL with graphs of large ones. */
+export function createChunkTables({
+  database,
+  jobs,
+  now,
+}: {
+  database: IndexDatabase
+  jobs: Pick<Jobs, 'add' | 'process'>
+  now: () => Date
+}) {
   const store = chunkStore(database, { now })
   /** By index: chunks that this process has added since the last check. */
   const addedSinceCheck = new Map<number, number>()
@@ -38,20 +42,28 @@ export function createChunkTables({ database, jobs, now }: ChunkTablesDeps): Chu
   }
 
   return {
-    async provide(spec) {
+    find: store.find,
+    /** Deletes the index and its table. */
+    drop: store.drop,
+    /** Finds or creates the active index of this specification. */
+    async provide(spec: IndexSpec): Promise<ChunkIndex> {
       requireDims(spec)
       return (await store.findActive(spec)) ?? store.provide(spec)
     },
-    async create(spec, transaction) {
+    /** Creates an index for a reindex. */
+    async create(spec: IndexSpec, transaction?: Transaction): Promise<ChunkIndex> {
       requireDims(spec)
       return store.create(spec, transaction)
     },
-    find: store.find,
-    async replace(transaction, index, fileId, chunks) {
-      requireVectorDims(
-        index,
-        chunks.map(({ vector }) => vector),
-      )
+    /** Replaces all passages of a file. */
+    async replace(
+      transaction: Transaction,
+      index: ChunkIndex,
+      fileId: string,
+      chunks: readonly EmbeddedChunk[],
+    ): Promise<void> {
+      const vectors = chunks.map(({ vector }) => vector)
+      requireVectorDims(index, vectors)
       await replaceChunks(transaction, { index, fileId, chunks, kind: database.kind })
       if (database.kind !== 'postgres' || index.dims > graphDimsMax) return
       if (!isCheckDue(index.id, chunks.length)) return
@@ -59,7 +71,6 @@ export function createChunkTables({ database, jobs, now }: ChunkTablesDeps): Chu
       const payload = { indexId: index.id }
       await jobs.add(transaction, { queue: graphQueue, key: String(index.id), payload, runAt })
     },
-    drop: store.drop,
   }
 }
 

@@ -4,7 +4,6 @@ import { AppError } from '#lib/errors.ts'
 import type { RequestContext } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { Page, PageRequest } from '#retrieval/collections/collections.ts'
-import { pageOf } from '#retrieval/collections/members.ts'
 import { requireDims } from '#retrieval/index/tables.ts'
 import { applyAction } from './actions.ts'
 import { reindexQueue } from './cleanup.ts'
@@ -125,7 +124,7 @@ export async function createReindexes(deps: ReindexDeps & { intervals?: ReindexI
     },
     list: (page: PageRequest, status: ReindexStatus | null): Promise<Page<Reindex>> =>
       store.query(async (handle) => {
-        const { items, hasMore } = pageOf(await listReindexes(handle, page, status), page)
+        const { items, hasMore } = await listReindexes(handle, page, status)
         const read = items.map((state) => readProgress(handle, state, now()))
         return { items: await Promise.all(read), hasMore }
       }),
@@ -153,9 +152,7 @@ export async function createReindexes(deps: ReindexDeps & { intervals?: ReindexI
       }),
     /** The files that could not be moved. */
     failures: (id: string, page: PageRequest) =>
-      store.query(async (handle) =>
-        pageOf(await listFailures(handle, await requireReindex(handle, id), page), page),
-      ),
+      store.query(async (handle) => listFailures(handle, await requireReindex(handle, id), page)),
   }
 }
 

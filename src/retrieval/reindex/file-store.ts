@@ -1,9 +1,9 @@
 import { type SQL, sql } from 'drizzle-orm'
 import { fileIndex } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
-import type { PageRequest } from '#retrieval/collections/collections.ts'
+import type { Page, PageRequest } from '#retrieval/collections/collections.ts'
 import { lockFiles } from '#retrieval/collections/member-store.ts'
-import { keysetPage } from '#retrieval/collections/store.ts'
+import { readPage } from '#retrieval/collections/store.ts'
 import { instant, uuidArray } from '#retrieval/sql-store.ts'
 import type { ReindexFailure } from './record.ts'
 import { type Counters, isBackward } from './reindex.ts'
@@ -172,21 +172,20 @@ export async function countTarget(
   return row ?? { completed: 0, failed: 0, skipped: 0, pending: 0, recent: 0, added: 0 }
 }
 
-/** One more than the page if there are further ones. */
-export async function listFailures(
+export function listFailures(
   handle: Handle,
   reindex: ReindexState,
   page: PageRequest,
-): Promise<readonly ReindexFailure[]> {
-  const { where, order, isReversed } = keysetPage(sql`${fileIndex.fileId}`, page)
-  const rows = await handle.execute<ReindexFailure>(sql`
-    select ${fileIndex.fileId} as file_id, node.name as filename,
-      coalesce(error_code, 'internal_error') as code, coalesce(error_message, '') as message,
-      attempts
-    from ${fileIndex} join node on node.id = ${fileIndex.fileId}
-    where ${isOf(reindex)} and state = 'failed' and ${where}
-    order by ${fileIndex.fileId} ${order} limit ${page.limit + 1}`)
-  return isReversed ? rows.toReversed() : rows
+): Promise<Page<ReindexFailure>> {
+  return readPage(fileIndex.fileId, page, (where, orderBy, limit) =>
+    handle.execute<ReindexFailure>(sql`
+      select ${fileIndex.fileId} as file_id, node.name as filename,
+        coalesce(error_code, 'internal_error') as code, coalesce(error_message, '') as message,
+        attempts
+      from ${fileIndex} join node on node.id = ${fileIndex.fileId}
+      where ${isOf(reindex)} and state = 'failed' and ${where}
+      order by ${orderBy} limit ${limit}`),
+  )
 }
 
 export async function retryFailed(

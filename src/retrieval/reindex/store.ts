@@ -1,9 +1,9 @@
-import { and, desc, eq, inArray, ne, or, type SQL, sql } from 'drizzle-orm'
+import { and, eq, inArray, ne, or, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { embeddingIndex, reindex } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
-import type { PageRequest } from '#retrieval/collections/collections.ts'
-import { keysetPage } from '#retrieval/collections/store.ts'
+import type { Page, PageRequest } from '#retrieval/collections/collections.ts'
+import { readPage } from '#retrieval/collections/store.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
 import type { IndexDatabase } from '#retrieval/index/store.ts'
 import { createRunner, type QueryHandle } from '#retrieval/sql-store.ts'
@@ -47,22 +47,17 @@ export function reindexStore(database: Pick<Database, 'drizzle'>): ReindexStore 
   return createRunner(database, waitMaxMs)
 }
 
-/** One more than the page if there are further ones. */
 export async function listReindexes(
   handle: Handle,
   page: PageRequest,
   status: ReindexStatus | null,
-): Promise<readonly ReindexState[]> {
-  const { where, isReversed } = keysetPage(sql`${reindex.id}`, page)
-  const isDescending = (page.order === 'desc') !== isReversed
-  const rows = await handle
-    .select()
-    .from(reindex)
-    .where(and(where, status === null ? undefined : eq(reindex.status, status)))
-    .orderBy(isDescending ? desc(reindex.id) : reindex.id)
-    .limit(page.limit + 1)
-  const states = rows.map(stateOf)
-  return isReversed ? states.toReversed() : states
+): Promise<Page<ReindexState>> {
+  const { items, hasMore } = await readPage(reindex.id, page, (where, orderBy, limit) => {
+    const hasStatus = status === null ? undefined : eq(reindex.status, status)
+    const matching = handle.select().from(reindex).where(and(where, hasStatus))
+    return matching.orderBy(orderBy).limit(limit)
+  })
+  return { items: items.map(stateOf), hasMore }
 }
 
 export async function findReindex(handle: Handle, id: string): Promise<ReindexState | undefined> {
