@@ -136,13 +136,9 @@ export async function setSharer(
 /** Keeps a file out of a collection linked to its folder, until it is added directly. */
 export async function excludeFile(
   transaction: Transaction,
-  row: { collectionId: string; fileId: string; excludedBy: string; at: Date },
+  row: typeof collectionExclusion.$inferInsert,
 ): Promise<void> {
-  await transaction.execute(sql`
-    insert into ${collectionExclusion} (collection_id, file_id, excluded_by, created_at)
-    values (${row.collectionId}::uuid, ${row.fileId}::uuid, ${row.excludedBy}::uuid,
-      ${row.at.toISOString()}::timestamptz)
-    on conflict do nothing`)
+  await transaction.insert(collectionExclusion).values(row).onConflictDoNothing()
 }
 
 /** Whether the collection has more files than allowed. */

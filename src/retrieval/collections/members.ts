@@ -131,8 +131,8 @@ export function createFileMemberships({ transact, now }: MembersDeps) {
         const membership = await lockMembership(transaction, collectionId, fileId)
         if (membership === undefined) throw collectionNotFound(collectionId, 'collection_id')
         if (membership.isFromFolder) {
-          const excludedBy = caller.userId
-          await excludeFile(transaction, { collectionId, fileId, excludedBy, at: now() })
+          const row = { collectionId, fileId, excludedBy: caller.userId, createdAt: now() }
+          await excludeFile(transaction, row)
         }
         await removeMember(transaction, collectionId, fileId)
       }),

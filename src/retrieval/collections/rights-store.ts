@@ -38,12 +38,11 @@ export async function requireFileRoles(
   caller: RequestPrincipal,
   { fileIds, accessMode }: { fileIds: readonly string[]; accessMode: AccessMode },
 ): Promise<void> {
-  const ranks = await readRanks(handle, caller, { ids: fileIds, kind: 'file' })
+  const rankOf = await readRanks(handle, caller, { ids: fileIds, kind: 'file' })
   const wanted = roleToAdd(accessMode)
   for (const fileId of fileIds) {
-    const rank = ranks.get(fileId.toLowerCase()) ?? 0
-    if (rank === 0) throw fileNotFound(fileId)
-    if (rank < rankOfRole(wanted)) throw notSharable(wanted, 'the file')
+    if (rankOf(fileId) === 0) throw fileNotFound(fileId)
+    if (rankOf(fileId) < rankOfRole(wanted)) throw notSharable(wanted, 'the file')
   }
 }
 
@@ -54,10 +53,9 @@ export async function requireFileManager(
   fileId: string,
 ): Promise<void> {
   if (!isUuid(fileId)) throw fileNotFound(fileId, 'id')
-  const ranks = await readRanks(handle, caller, { ids: [fileId], kind: 'file' })
-  const rank = ranks.get(fileId.toLowerCase()) ?? 0
-  if (rank === 0) throw fileNotFound(fileId, 'id')
-  if (rank >= rankOfRole('manager')) return
+  const rankOf = await readRanks(handle, caller, { ids: [fileId], kind: 'file' })
+  if (rankOf(fileId) === 0) throw fileNotFound(fileId, 'id')
+  if (rankOf(fileId) >= rankOfRole('manager')) return
   throw new AppError('permission_denied', 'This needs the role manager on the file.')
 }
 
@@ -67,14 +65,13 @@ export async function requireFolderRole(
   caller: RequestPrincipal,
   { folderId, accessMode }: { folderId: string; accessMode: AccessMode },
 ): Promise<void> {
-  const ranks = await readRanks(handle, caller, { ids: [folderId], kind: 'folder' })
-  const rank = ranks.get(folderId.toLowerCase()) ?? 0
+  const rankOf = await readRanks(handle, caller, { ids: [folderId], kind: 'folder' })
   const wanted = roleToAdd(accessMode)
-  if (rank === 0) {
+  if (rankOf(folderId) === 0) {
     const message = `There is no folder with the id "${folderId}".`
     throw new AppError('not_found', message, { param: 'folder_id' })
   }
-  if (rank < rankOfRole(wanted)) throw notSharable(wanted, 'the folder')
+  if (rankOf(folderId) < rankOfRole(wanted)) throw notSharable(wanted, 'the folder')
 }
 
 /** Before the access mode becomes `collection`. */
@@ -94,16 +91,17 @@ export async function requireSharableMembers(
   if (rows.length > 0) throw notSharable(wanted, 'every file in the collection')
 }
 
-/** The caller's rank on each node, by id; 0 where they may not read it. */
+/** Returns the caller's rank on a node by its id; 0 where they may not read it. */
 async function readRanks(
   handle: Handle,
   caller: RequestPrincipal,
   { ids, kind }: { ids: readonly string[]; kind: 'file' | 'folder' },
-): Promise<ReadonlyMap<string, number>> {
+): Promise<(id: string) => number> {
   const rows = await handle.execute<{ id: string; rank: number | null }>(sql`
     select node.id, node_role(node.id, ${callerArgs(caller)}) as rank from node
     where node.id = any(${uuidArray(ids)}) and node.kind = ${kind}`)
-  return new Map(rows.map(({ id, rank }) => [id, rank ?? 0]))
+  const ranks = new Map(rows.map(({ id, rank }) => [id, rank ?? 0]))
+  return (id) => ranks.get(id.toLowerCase()) ?? 0
 }
 
 function notSharable(wanted: Role, what: string): AppError {

@@ -54,49 +54,33 @@ const bytesPerChar = 3
 const linesBytesMax = 8_388_608
 
 /**
- * Reads the output of a child until it is complete, ends, or exceeds the limit. The child handles
- * untrusted files, so its output is validated.
+ * Reads the output of a child until it ends or exceeds the limit. The child handles untrusted files,
+ * so its output is validated.
  */
 export async function readOutput(
-  output: ReadableStream<Uint8Array>,
+  stream: ReadableStream<Uint8Array>,
   charsMax: number,
 ): Promise<ChildOutput> {
   const bytesMax = charsMax * bytesPerChar + linesBytesMax
   const chunks: Uint8Array[] = []
-  let lines: OutputLines | null = null
   let bytes = 0
-  for await (const chunk of output) {
+  for await (const chunk of stream) {
     chunks.push(chunk)
     bytes += chunk.length
-    if (lines === null || lines.textStart === 0) lines = parseLines(chunks, bytes)
-    if (bytes > bytesMax || isComplete(lines, bytes)) break
+    if (bytes > bytesMax) break
   }
-  const { isReady, report, textStart } = lines ?? { isReady: false, report: null, textStart: 0 }
+  const output = Buffer.concat(chunks)
+  const isReady = output.toString('latin1', 0, readyLine.length) === readyLine
+  const end = isReady ? output.indexOf(0x0a, readyLine.length) : -1
+  if (end === -1) return { isReady, report: null, text: '' }
+  const report = parseReport(parseJson(output.toString('utf8', readyLine.length, end)))
   if (report?.type !== 'read') return { isReady, report, text: '' }
-  const text = new TextDecoder().decode(Buffer.concat(chunks).subarray(textStart))
+  const text = new TextDecoder().decode(output.subarray(end + 1))
   const isValid =
-    bytes === textStart + report.bytes &&
+    bytes === end + 1 + report.bytes &&
     text.length <= charsMax &&
     (report.pages?.every((start) => start <= text.length) ?? true)
   return { isReady, report: isValid ? report : null, text }
-}
-
-/** `textStart` is 0 until the report is complete. */
-type OutputLines = { isReady: boolean; report: ChildReport | null; textStart: number }
-
-function parseLines(chunks: readonly Uint8Array[], bytes: number): OutputLines | null {
-  const head = Buffer.concat(chunks, Math.min(bytes, linesBytesMax))
-  if (!head.toString('latin1', 0, readyLine.length).startsWith(readyLine)) return null
-  const end = head.indexOf(0x0a, readyLine.length)
-  if (end === -1) return { isReady: true, report: null, textStart: 0 }
-  const report = parseReport(parseJson(head.toString('utf8', readyLine.length, end)))
-  return { isReady: true, report, textStart: end + 1 }
-}
-
-function isComplete(lines: OutputLines | null, bytes: number): boolean {
-  if (lines === null || lines.textStart === 0) return false
-  const { report, textStart } = lines
-  return report?.type !== 'read' || bytes >= textStart + report.bytes
 }
 
 function parseReport(value: unknown): ChildReport | null {

@@ -11,6 +11,8 @@ await write(readyLine)
 const { report, text } = await read(await Bun.stdin.bytes())
 await write(`${JSON.stringify(report)}\n`)
 await write(text)
+// Parsers may leave timers or handles behind.
+process.exit()
 
 async function read(input: Uint8Array): Promise<{ report: ChildReport; text: Uint8Array }> {
   const end = input.indexOf(0x0a)

@@ -1,10 +1,5 @@
 /** Limits concurrent work; excess callers wait in order. */
-export type Semaphore = {
-  /** Resolves with the function that releases the slot; rejects if the signal aborts first. */
-  acquire(signal: AbortSignal): Promise<() => void>
-}
-
-export function createSemaphore(slots: number): Semaphore {
+export function createSemaphore(slots: number) {
   const waiting = new Set<() => void>()
   let free = slots
   const release = () => {
@@ -16,7 +11,8 @@ export function createSemaphore(slots: number): Semaphore {
     return release
   }
   return {
-    async acquire(signal) {
+    /** Resolves with the function that releases the slot; rejects if the signal aborts first. */
+    async acquire(signal: AbortSignal): Promise<() => void> {
       signal.throwIfAborted()
       if (free > 0) return take()
       const { promise, resolve, reject } = Promise.withResolvers<() => void>()

@@ -5,18 +5,16 @@ import { createPassageRegistry } from './passages.ts'
 import type { FileSearchChoice, FileSearchRequest } from './request.ts'
 import { type SearchCallDeps, searchFiles } from './search-call.ts'
 
-/** The hosted tool with which a model searches files. */
-export type FileSearch = {
-  /** For one request. `takenNames` are the names of the client's own tools. */
-  open(request: FileSearchRequest, takenNames: ReadonlySet<string>): HostedTools
-}
+export type FileSearch = ReturnType<typeof createFileSearch>
 
 /** Also the name of calls in earlier turns. */
 export const fileSearchName = 'file_search'
 
-export function createFileSearch(deps: SearchCallDeps): FileSearch {
+/** The hosted tool with which a model searches files. */
+export function createFileSearch(deps: SearchCallDeps) {
   return {
-    open({ tool, choice, found }, takenNames) {
+    /** For one request. `takenNames` are the names of the client's own tools. */
+    open({ tool, choice, found }: FileSearchRequest, takenNames: ReadonlySet<string>): HostedTools {
       const registry = createPassageRegistry(found)
       const name = tool === null || choice === 'forbidden' ? null : freeName(takenNames)
       return {

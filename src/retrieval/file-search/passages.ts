@@ -6,17 +6,13 @@ export type Passage = {
   readonly text: string
 }
 
-/** The passages of one response, numbered from 1 across all of its searches. */
-export type PassageRegistry = {
-  /** The number of a passage; a known passage keeps its number. */
-  add(passage: Passage): number
-  find(number: number): Passage | undefined
-  all(): readonly Passage[]
-}
+export type PassageRegistry = ReturnType<typeof createPassageRegistry>
 
-export function createPassageRegistry(known: readonly Passage[] = []): PassageRegistry {
+/** The passages of one response, numbered from 1 across all of its searches. */
+export function createPassageRegistry(known: readonly Passage[] = []) {
   const passages: Passage[] = []
   const numbers = new Map<string, number>()
+  /** The number of a passage; a known passage keeps its number. */
   const add = (passage: Passage): number => {
     const key = `${passage.fileId}\n${passage.text}`
     const number = numbers.get(key)
@@ -25,7 +21,8 @@ export function createPassageRegistry(known: readonly Passage[] = []): PassageRe
     return passages.length
   }
   for (const passage of known) add(passage)
-  return { add, find: (number) => passages[number - 1], all: () => passages }
+  const find = (number: number): Passage | undefined => passages[number - 1]
+  return { add, find, all: (): readonly Passage[] => passages }
 }
 
 /** Characters of passages per search result. */
