@@ -20,18 +20,6 @@ type SourceFile = {
   readonly bytes: number
 }
 
-/** Extracts the text of files, each in a child process with limited rights, memory and time. */
-export type Extraction = {
-  /** The key under which the extracted text of a content can be cached. */
-  extractorOf(file: SourceFile): string
-  /** Throws `UnreadableFile` if the file is the cause, an `AppError` otherwise, and errors of `open`. */
-  extract(
-    file: SourceFile,
-    open: () => Promise<ReadableStream<Uint8Array>>,
-    signal: AbortSignal,
-  ): Promise<DocumentText>
-}
-
 export type ExtractionLimits = Pick<
   Config['retrieval'],
   'textCharsMax' | 'extractMs' | 'extractMemoryBytesMax' | 'extractionsMax'
@@ -56,11 +44,16 @@ const childEnvironment = {
 
 const program = fileURLToPath(new URL('./child.ts', import.meta.url))
 
-export function createExtraction(deps: {
+export type Extraction = ReturnType<typeof createExtraction>
+
+/** Extracts the text of files, each in a child process with limited rights, memory and time. */
+export function createExtraction({
+  limits,
+  log,
+}: {
   limits: ExtractionLimits
   log: Pick<Log, 'warn'>
-}): Extraction {
-  const { limits, log } = deps
+}) {
   const semaphore = createSemaphore(limits.extractionsMax)
   const command = limitedCommand(limits, log)
 
@@ -106,8 +99,14 @@ export function createExtraction(deps: {
   }
 
   return {
-    extractorOf: ({ name, mimeType }) => `${version}-${textFormatOf(name, mimeType)}`,
-    async extract(file, open, signal) {
+    /** The key under which the extracted text of a content can be cached. */
+    extractorOf: ({ name, mimeType }: SourceFile) => `${version}-${textFormatOf(name, mimeType)}`,
+    /** Throws `UnreadableFile` if the file is the cause, an `AppError` otherwise, and errors of `open`. */
+    async extract(
+      file: SourceFile,
+      open: () => Promise<ReadableStream<Uint8Array>>,
+      signal: AbortSignal,
+    ): Promise<DocumentText> {
       if (file.bytes * memoryPerFileByte > limits.extractMemoryBytesMax) {
         throw new UnreadableFile('too_large')
       }

@@ -10,12 +10,13 @@ import { parseNodeId, requireRole } from '#files/tree/checks.ts'
 import type { Files } from '#files/tree.ts'
 import type { Ingest } from './ingest.ts'
 
-export type IngestEndpointsDeps = {
+export function ingestEndpoints({
+  files,
+  ingest,
+}: {
   files: Pick<Files, 'find'>
   ingest: Pick<Ingest, 'reprocess'>
-}
-
-export function ingestEndpoints({ files, ingest }: IngestEndpointsDeps): Endpoint[] {
+}): Endpoint[] {
   return [
     endpoint({
       method: 'POST',

@@ -21,20 +21,6 @@ import {
   type IngestTask,
 } from './store.ts'
 
-/** Reads, splits and embeds files, and stores their passages in indexes. */
-export type Ingest = {
-  /** Ingests a file if the index needs it. Throws errors that a retry may resolve. */
-  ingestFile(task: IngestTask, signal: AbortSignal): Promise<void>
-  /** Records the error of the last attempt. */
-  failFile(task: IngestTask, error: unknown): Promise<void>
-  /**
-   * Ingests a file again in all of its indexes, starting with its content; returns their number.
-   * Does not check rights. Throws `conflict` (`already_processing`).
-   */
-  reprocess(fileId: string): Promise<number>
-  close(): Promise<void>
-}
-
 export type IngestDeps = {
   database: IngestDatabase
   jobs: Pick<Jobs, 'add' | 'process'>
@@ -76,10 +62,14 @@ type IngestRun = {
   readonly index: ChunkIndex
 }
 
-export function createIngest(deps: IngestDeps): Ingest {
+export type Ingest = ReturnType<typeof createIngest>
+
+/** Reads, splits and embeds files, and stores their passages in indexes. */
+export function createIngest(deps: IngestDeps) {
   const { chunkTables, embedders, extraction, storage, jobs, log } = deps
   const store = createIngestStore(deps.database, deps)
 
+  /** Ingests a file if the index needs it. Throws errors that a retry may resolve. */
   async function ingestFile(task: IngestTask, signal: AbortSignal): Promise<void> {
     for (let restart = 0; restart <= restartsMax; restart++) {
       const source = await store.begin(task)
@@ -163,6 +153,7 @@ export function createIngest(deps: IngestDeps): Ingest {
     (transaction: Transaction) =>
       chunkTables.replace(transaction, index, fileId, [])
 
+  /** Records the error of the last attempt. */
   async function failFile(task: IngestTask, error: unknown): Promise<void> {
     const index = await chunkTables.find(task.indexId)
     if (index === undefined) return
@@ -185,7 +176,11 @@ export function createIngest(deps: IngestDeps): Ingest {
   return {
     ingestFile,
     failFile,
-    async reprocess(fileId) {
+    /**
+     * Ingests a file again in all of its indexes, starting with its content; returns their number.
+     * Does not check rights. Throws `conflict` (`already_processing`).
+     */
+    async reprocess(fileId: string): Promise<number> {
       const tasks = await store.restart(fileId, (transaction, task) =>
         jobs.add(transaction, { queue, key: `${task.fileId}:${task.indexId}`, payload: task }),
       )

@@ -1,12 +1,10 @@
-import type { Transaction } from '#jobs/jobs.ts'
 import { cleanPage, deleteFileRows } from './cleanup-store.ts'
-import { lockUsage } from './routing-store.ts'
+import { lockIfUnused } from './routing-store.ts'
 import type { StepDeps } from './steps.ts'
 import {
   findIndexState,
   isRetainedByOthers,
   lockReindex,
-  type ReindexState,
   updateIndex,
   updateReindex,
 } from './store.ts'
@@ -18,22 +16,6 @@ export const reindexQueue = 'reindex'
 
 const rowsPerStatement = 10_000
 const filesPerPage = 200
-const msPerHour = 3_600_000
-
-/** How long a completed reindex can be reverted. */
-export function retainedUntil({ settings, now }: StepDeps): Date {
-  return new Date(now().getTime() + settings.warmHours * msPerHour)
-}
-
-export async function scheduleDrop(
-  { jobs }: StepDeps,
-  transaction: Transaction,
-  { id }: ReindexState,
-  runAt: Date,
-): Promise<void> {
-  const payload = { reindexId: id, task: 'drop' }
-  await jobs.add(transaction, { queue: reindexQueue, key: `${id}:drop`, payload, runAt })
-}
 
 /** Drops the source of a completed reindex, unless it is in use or retained by another one. */
 export async function dropSource(deps: StepDeps, id: string, signal: AbortSignal): Promise<void> {
@@ -46,7 +28,7 @@ export async function dropSource(deps: StepDeps, id: string, signal: AbortSignal
       await notifier.notify(transaction, id)
     }
     const { sourceIndexId } = reindex
-    if ((await lockUsage(transaction, sourceIndexId)) !== 'unused') return sourceIndexId
+    if (!(await lockIfUnused(transaction, sourceIndexId))) return sourceIndexId
     if (await isRetainedByOthers(transaction, sourceIndexId, id)) return null
     await updateIndex(transaction, sourceIndexId, { state: 'dropping', warmUntil: null })
     return sourceIndexId

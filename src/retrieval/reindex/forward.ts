@@ -1,6 +1,6 @@
 import type { Transaction } from '#jobs/jobs.ts'
 import { createBackgroundContext } from '#lib/request-context.ts'
-import { retainedUntil, scheduleDrop } from './cleanup.ts'
+import { reindexQueue } from './cleanup.ts'
 import {
   countFiles,
   countTarget,
@@ -11,7 +11,7 @@ import {
   hasPending,
 } from './file-store.ts'
 import { endCountersOf } from './progress.ts'
-import { lockCollections, lockUsage, reroute } from './routing-store.ts'
+import { lockCollections, lockIfUnused, reroute } from './routing-store.ts'
 import {
   changeIfCurrent,
   type DriverPosition,
@@ -29,6 +29,7 @@ const filesPerPage = 1_000
 const samplesMax = 32
 /** Further files are found by the next verification. */
 const miscountedMax = 1_000
+const msPerHour = 3_600_000
 
 /** Collects the files page by page, then routes new files to the target. */
 export async function collectFiles(
@@ -143,11 +144,16 @@ async function complete(
     to: { indexId: targetIndexId, targetIndexId: null },
   })
   await updateIndex(transaction, targetIndexId, { state: 'active', warmUntil: null })
-  const warmUntil = retainedUntil(deps)
-  if ((await lockUsage(transaction, sourceIndexId)) === 'unused') {
+  const warmUntil = new Date(at.getTime() + deps.settings.warmHours * msPerHour)
+  if (await lockIfUnused(transaction, sourceIndexId)) {
     await updateIndex(transaction, sourceIndexId, { state: 'warm', warmUntil })
   }
-  await scheduleDrop(deps, transaction, reindex, warmUntil)
+  await deps.jobs.add(transaction, {
+    queue: reindexQueue,
+    key: `${reindex.id}:drop`,
+    payload: { reindexId: reindex.id, task: 'drop' },
+    runAt: warmUntil,
+  })
   return {
     status: 'completed',
     finishedAt: at,

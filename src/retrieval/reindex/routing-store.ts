@@ -70,15 +70,12 @@ export async function isSearched(
   return rows.length > 0
 }
 
-/** Locks the index against new collections; tells whether any collection uses it. */
-export async function lockUsage(
-  transaction: Transaction,
-  indexId: number,
-): Promise<'used' | 'unused' | 'dropped'> {
-  if ((await lockIndex(transaction, indexId)) === undefined) return 'dropped'
+/** Locks the index against new collections; whether it exists and no collection uses it. */
+export async function lockIfUnused(transaction: Transaction, indexId: number): Promise<boolean> {
+  if ((await lockIndex(transaction, indexId)) === undefined) return false
   const rows = await transaction.execute(sql`
     select 1 from ${collection} where ${indexId} in (index_id, target_index_id) limit 1`)
-  return rows.length > 0 ? 'used' : 'unused'
+  return rows.length === 0
 }
 
 /**

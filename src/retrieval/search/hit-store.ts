@@ -83,14 +83,8 @@ async function findAmongVisible(params: HitParams): Promise<readonly Hit[]> {
   return isShort ? (await selectVisibleHits(params, { byGraph: false })).hits : hits
 }
 
-type HitRow = {
-  /** Null in the single row of an empty result. */
-  id: string | null
-  file_id: string
-  collection_id: string
-  distance: number | null
-  keyword_score: number | null
-}
+/** The id is null in the single row of an empty result. */
+type HitRow = Omit<Hit, 'chunkId' | 'indexId'> & { chunkId: string | null }
 
 /** One statement, since the check of rights costs more than most searches. */
 async function selectVisibleHits(
@@ -200,13 +194,16 @@ function allowedTable({ id }: QueriedIndex): SQL {
 
 const hitTable = sql`
   hit as (
-    select id, file_id, collection_id, nearest.distance, matching.keyword_score
+    select id as "chunkId", file_id as "fileId", collection_id as "collectionId",
+      nearest.distance, matching.keyword_score as "keywordScore"
     from nearest full join matching using (id, file_id, collection_id))`
 
-const hitOrder = sql`order by hit.distance + 0, hit.keyword_score desc, hit.id`
+const hitOrder = sql`order by hit.distance + 0, hit."keywordScore" desc, hit."chunkId"`
 
-function hitsOf({ id, ...row }: HitRow, indexId: number): Hit[] {
-  if (id === null) return []
-  const { collection_id: collectionId, file_id: fileId, distance } = row
-  return [{ chunkId: id, indexId, collectionId, fileId, distance, keywordScore: row.keyword_score }]
+function hitsOf(
+  { chunkId, fileId, collectionId, distance, keywordScore }: HitRow,
+  indexId: number,
+) {
+  if (chunkId === null) return []
+  return [{ chunkId, indexId, fileId, collectionId, distance, keywordScore }]
 }
