@@ -1,4 +1,5 @@
 /** The program that reads one file, with the limits of `extraction.ts`. See `child-protocol.ts`. */
+import { closeSync } from 'node:fs'
 import { type ChildReport, type ChildRequest, readyLine } from './child-protocol.ts'
 import { readDocument } from './read-document.ts'
 import { UnreadableFile } from './unreadable.ts'
@@ -11,8 +12,8 @@ await write(readyLine)
 const { report, text } = await read(await Bun.stdin.bytes())
 await write(`${JSON.stringify(report)}\n`)
 await write(text)
-// Parsers may leave timers or handles behind.
-process.exit()
+// The server ends this process, since parsers may leave timers or handles behind.
+closeSync(process.stdout.fd)
 
 async function read(input: Uint8Array): Promise<{ report: ChildReport; text: Uint8Array }> {
   const end = input.indexOf(0x0a)
