@@ -10,7 +10,9 @@ const languageCode = Type.Union(
 const engineEntry = entry('A speech engine.', {
   name: text('The unique name in the log, in session statistics and for clients.'),
   // The engine registry knows the kinds and their dialects, and checks them: `engineFaults`.
-  kind: text('The protocol of a server, a program or the built-in demo; docs/speech.md lists them.'),
+  kind: text(
+    'The protocol of a server, a program or the built-in demo; docs/speech.md lists them.',
+  ),
   url: Type.Optional(text('The URL of a server: ws://, wss://, http:// or https://.')),
   command: Type.Array(Type.String({ minLength: 1 }), {
     description: 'The program of kind = "exec" and its arguments, without a shell.',

@@ -1,11 +1,12 @@
+import type { EngineConfig } from '#config/schema.ts'
 import { EngineError } from '#speech/engine.ts'
 import {
   backoffMs,
   describeEngine,
+  type EngineDeps,
   type EngineKind,
   openAborted,
 } from '#speech/engines/engine-kind.ts'
-import type { Log } from '#telemetry/log.ts'
 import { Program } from './program.ts'
 import { ExecSession } from './session.ts'
 
@@ -20,19 +21,12 @@ const restartBackoff = { firstMs: 500, maxMs: 60_000 }
  */
 export const exec: EngineKind = {
   location: 'command',
-  create(config, { log, environment }) {
-    const { name: engineName, command, framed, openMs, sessionsMax, warm: count } = config
+  create(config, deps) {
     const engine = describeEngine(config)
-    const programs = new WarmPrograms({
-      engineName,
-      count,
-      programsMax: sessionsMax + count + exitingProgramsMax,
-      start: () => new Program({ engineName, command, environment, openMs, log }),
-      log,
-    })
+    const programs = new WarmPrograms(config, deps)
     return {
       ...engine,
-      features: { partials: true, words: true, confidence: true, finalize: framed },
+      features: { partials: true, words: true, confidence: true, finalize: config.framed },
       async open(options) {
         if (options.signal.aborted) throw openAborted()
         const program = programs.take()
@@ -60,30 +54,25 @@ async function readyUnlessAborted(program: Program, signal: AbortSignal): Promis
   }
 }
 
-type WarmProgramsOptions = {
-  readonly engineName: string
-  /** Programs kept ready. */
-  readonly count: number
-  /** Running programs, including those in use and those that are exiting. */
-  readonly programsMax: number
-  readonly start: () => Program
-  readonly log: Log
-}
-
 /**
  * Starts programs in advance. A program that fails while waiting is replaced after a growing pause;
  * one that is taken, immediately. Owns all running programs of the engine.
  */
 class WarmPrograms {
-  readonly #options: WarmProgramsOptions
+  readonly #config: EngineConfig
+  readonly #deps: EngineDeps
+  /** Running programs, including those in use and those that are exiting. */
+  readonly #programsMax: number
   readonly #running = new Set<Program>()
   readonly #waiting = new Set<Program>()
   #failures = 0
   #backoffTimer: Timer | undefined
   #isClosed = false
 
-  constructor(options: WarmProgramsOptions) {
-    this.#options = options
+  constructor(config: EngineConfig, deps: EngineDeps) {
+    this.#config = config
+    this.#deps = deps
+    this.#programsMax = config.sessionsMax + config.warm + exitingProgramsMax
     this.#refill()
   }
 
@@ -109,10 +98,10 @@ class WarmPrograms {
 
   #start(): Program {
     if (this.#isClosed) throw new EngineError('unreachable', 'the engine is closed')
-    if (this.#running.size >= this.#options.programsMax) {
+    if (this.#running.size >= this.#programsMax) {
       throw new EngineError('busy', 'the maximum number of programs is running')
     }
-    const program = this.#options.start()
+    const program = new Program(this.#config, this.#deps)
     this.#running.add(program)
     void program.gone.then(() => {
       this.#running.delete(program)
@@ -126,10 +115,10 @@ class WarmPrograms {
   }
 
   #refill(): void {
-    const { count, programsMax } = this.#options
+    const { warm } = this.#config
     try {
-      while (!this.#isClosed && this.#backoffTimer === undefined && this.#waiting.size < count) {
-        if (this.#running.size >= programsMax) return
+      while (!this.#isClosed && this.#backoffTimer === undefined && this.#waiting.size < warm) {
+        if (this.#running.size >= this.#programsMax) return
         const program = this.#start()
         this.#waiting.add(program)
         // A program that does not become ready has failed, even if it takes time to exit.
@@ -146,8 +135,8 @@ class WarmPrograms {
     if (this.#isClosed || this.#backoffTimer !== undefined) return
     this.#failures += 1
     const pauseMs = backoffMs(this.#failures, restartBackoff)
-    this.#options.log.warn('warm speech engine program failed, restarting later', {
-      engine: this.#options.engineName,
+    this.#deps.log.warn('warm speech engine program failed, restarting later', {
+      engine: this.#config.name,
       failures: this.#failures,
       pause_ms: Math.round(pauseMs),
       error,

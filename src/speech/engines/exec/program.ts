@@ -1,17 +1,10 @@
+import type { EngineConfig } from '#config/schema.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import { EngineError } from '#speech/engine.ts'
+import type { EngineDeps } from '#speech/engines/engine-kind.ts'
 import type { Log } from '#telemetry/log.ts'
 import { ProgramInput, readLines } from './program-io.ts'
 import { type ExecMessage, readMessage } from './protocol.ts'
-
-export type ProgramOptions = {
-  readonly engineName: string
-  readonly command: readonly string[]
-  readonly environment: Readonly<Record<string, string | undefined>>
-  /** How long the program may take until it is ready. */
-  readonly openMs: number
-  readonly log: Log
-}
 
 /** Called in order; never after `failed` or `exited`. */
 export type ProgramListener = {
@@ -37,7 +30,8 @@ export class Program {
   readonly ready: Promise<void>
   /** Resolves when the process has exited and its output was read. */
   readonly gone: Promise<void>
-  readonly #options: ProgramOptions
+  readonly #engineName: string
+  readonly #log: Log
   readonly #child: Bun.Subprocess<'pipe', 'pipe', 'pipe'>
   readonly #input: ProgramInput
   readonly #readiness = Promise.withResolvers<void>()
@@ -48,9 +42,10 @@ export class Program {
   #stopTimer: Timer | undefined
 
   /** Throws an `EngineError` if the program cannot be started. */
-  constructor(options: ProgramOptions) {
-    this.#options = options
-    this.#child = spawn(options)
+  constructor({ name, command, openMs }: EngineConfig, { environment, log }: EngineDeps) {
+    this.#engineName = name
+    this.#log = log
+    this.#child = spawn(command, environment)
     this.#input = new ProgramInput(this.#child.stdin, () => {
       this.#fail(new EngineError('broken', 'the program does not read its audio'))
     })
@@ -58,8 +53,8 @@ export class Program {
     // It may not be awaited.
     this.ready.catch(() => {})
     this.#readyTimer = setTimeout(() => {
-      this.#fail(new EngineError('unreachable', `not ready within ${options.openMs} ms`))
-    }, options.openMs)
+      this.#fail(new EngineError('unreachable', `not ready within ${openMs} ms`))
+    }, openMs)
     this.gone = this.#run()
   }
 
@@ -177,19 +172,18 @@ export class Program {
   }
 
   async #logErrors(stderr: AsyncIterable<Uint8Array>): Promise<void> {
-    const { log, engineName: engine } = this.#options
     const { pid } = this.#child
     let lines = 0
     await readLines(stderr, stderrLineCharsMax, (line) => {
       lines += 1
       if (lines > stderrLinesMax + 1) return
       const text = lines > stderrLinesMax ? 'further lines are not logged' : line
-      log.info('speech engine stderr', { engine, pid, line: text })
+      this.#log.info('speech engine stderr', { engine: this.#engineName, pid, line: text })
     })
   }
 }
 
-function spawn({ command, environment }: ProgramOptions) {
+function spawn(command: readonly string[], environment: EngineDeps['environment']) {
   try {
     return Bun.spawn([...command], { env: { ...environment }, stdio: ['pipe', 'pipe', 'pipe'] })
   } catch (error) {
