@@ -17,7 +17,7 @@ export type DirectoryDeps = {
 }
 
 /** The transaction of a change, with its audit entries and notifications. */
-export type Changing = {
+type Changing = {
   readonly transaction: Transaction
   record(
     action: string,

@@ -9,16 +9,6 @@ import { applyPatch, documentNotFound, type Flat, parseValue, patchBetween } fro
 import { type ConfigValues, type ReferenceKind, settingsByKey } from './schema.ts'
 import type { Settings, SettingsState } from './settings.ts'
 
-/**
- * Changes by administrators. They throw `unprocessable`, `unknown_field` or `removed_field` for invalid
- * values, `conflict` for locked keys, and `precondition_failed` for a stale `If-Match`.
- */
-export type Editing = {
-  patch(principal: RequestPrincipal, patch: Flat, options: EditOptions): Promise<Edited>
-  /** Restores the overrides after the change `revision`, validated by the rules of this release. */
-  rollBack(principal: RequestPrincipal, revision: number, options: EditOptions): Promise<Edited>
-}
-
 type EditOptions = { readonly isExpected: IsExpected; readonly isDryRun: boolean }
 
 export type Edited = {
@@ -34,13 +24,14 @@ export type SettingReferences = {
   files: Pick<Files, 'readable'>
 }
 
-export function createEditing(
-  settings: Pick<Settings, 'change' | 'layers' | 'overridesAfter'>,
-  references: SettingReferences,
-): Editing {
+/**
+ * Changes by administrators. They throw `unprocessable`, `unknown_field` or `removed_field` for invalid
+ * values, `conflict` for locked keys, and `precondition_failed` for a stale `If-Match`.
+ */
+export function createEditing(settings: Settings, references: SettingReferences) {
   const { layers } = settings
   return {
-    async patch(principal, patch, options) {
+    async patch(principal: RequestPrincipal, patch: Flat, options: EditOptions): Promise<Edited> {
       layers.requireUnlocked(patch.keys())
       await requireReferences(references, principal, patch)
       const actor = { actorId: principal.userId, ...options }
@@ -52,7 +43,12 @@ export function createEditing(
       return { ...changed, warnings: warningsOf({ ...changed, patch }) }
     },
 
-    async rollBack(principal, revision, options) {
+    /** Restores the overrides after the change `revision`, validated by the rules of this release. */
+    async rollBack(
+      principal: RequestPrincipal,
+      revision: number,
+      options: EditOptions,
+    ): Promise<Edited> {
       const overrides = await settings.overridesAfter(revision)
       if (overrides === undefined) {
         const sentence = `There is no revision ${revision}; see the history.`

@@ -129,13 +129,13 @@ at all, and takes effect within a second in every process. Models and files must
       },
       errors: { unprocessable: '"limit" must be a whole number from 1 to 100.' },
       async handle({ query: { limit, after } }) {
-        const { revisions, hasMore } = await settings.history({ limit, before: after })
+        const { items, hasMore } = await settings.history({ limit, before: after })
         return {
           object: 'list',
-          data: revisions.map(renderRevision),
+          data: items.map(renderRevision),
           has_more: hasMore,
-          first_id: revisions[0]?.revision ?? null,
-          last_id: revisions.at(-1)?.revision ?? null,
+          first_id: items[0]?.revision ?? null,
+          last_id: items.at(-1)?.revision ?? null,
         } satisfies Static<typeof configHistory>
       },
     }),

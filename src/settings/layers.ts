@@ -7,21 +7,10 @@ import { type ConfigValues, isConfigValues, settingsByKey } from './schema.ts'
 type SettingSource = 'default' | 'file' | 'database' | 'environment'
 
 /** Precedence of the layers: default, configuration file, database, environment (highest). */
-export type Layers = {
-  /** All values. Overrides that do not match the schema of this release are ignored. */
-  effective(overrides: Flat): ConfigValues
-  sourceOf(key: string, overrides: Flat): SettingSource
-  /** The value without configuration and overrides. */
-  defaultOf(key: string): unknown
-  /** The environment variable that locks the key; null: none. */
-  lockOf(key: string): string | null
-  /** Throws `conflict` of code `config_locked`. */
-  requireUnlocked(keys: Iterable<string>): void
-}
-
-export function createLayers(config: Config): Layers {
+export function createLayers(config: Config) {
   const sourceInConfig = (key: string) => config.sources[settingsByKey.get(key)?.configKey ?? '']
-  const lockOf = (key: string) => {
+  /** The environment variable that locks the key; null: none. */
+  const lockOf = (key: string): string | null => {
     const source = sourceInConfig(key)
     return source?.kind === 'environment' ? source.variable : null
   }
@@ -29,7 +18,8 @@ export function createLayers(config: Config): Layers {
     overrides.has(key) && lockOf(key) === null && matchesSchema(key, overrides.get(key))
   const configured = [...valuesIn(config)]
   return {
-    effective(overrides) {
+    /** All values. Overrides that do not match the schema of this release are ignored. */
+    effective(overrides: Flat): ConfigValues {
       return configValuesOf(
         configured.map(([key, value]) => [
           key,
@@ -37,13 +27,15 @@ export function createLayers(config: Config): Layers {
         ]),
       )
     },
-    sourceOf(key, overrides) {
+    sourceOf(key: string, overrides: Flat): SettingSource {
       if (isOverridden(key, overrides)) return 'database'
       return sourceInConfig(key)?.kind ?? 'default'
     },
-    defaultOf: (key) => shipped().get(key) ?? null,
+    /** The value without configuration and overrides. */
+    defaultOf: (key: string): unknown => shipped().get(key) ?? null,
     lockOf,
-    requireUnlocked(keys) {
+    /** Throws `conflict` of code `config_locked`. */
+    requireUnlocked(keys: Iterable<string>): void {
       for (const key of keys) {
         const variable = lockOf(key)
         if (variable === null) continue

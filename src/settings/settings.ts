@@ -1,34 +1,19 @@
 import type { Config } from '#config/schema.ts'
-import type { IsExpected } from '#lib/entity-tag.ts'
-import { AppError } from '#lib/errors.ts'
+import { type IsExpected, requireExpected } from '#lib/entity-tag.ts'
+import { type Page, pageOf } from '#lib/page.ts'
 import { repeat } from '#lib/repeat.ts'
 import type { Log } from '#telemetry/log.ts'
-import { createLayers, type Layers, matchesSchema } from './layers.ts'
+import { createLayers, matchesSchema } from './layers.ts'
 import { type Flat, patchBetween } from './patch.ts'
-import { type ConfigValues, type CurrentSettings, settingsByKey } from './schema.ts'
-import { createSettingsStore, type Revision, type SettingsDatabase } from './store.ts'
+import { type ConfigValues, settingsByKey } from './schema.ts'
+import {
+  createSettingsStore,
+  type HistoryPage,
+  type Revision,
+  type SettingsDatabase,
+} from './store.ts'
 
-/**
- * The settings of administrators, cached in memory. A change in any process takes effect in all
- * processes on the same database within a second.
- */
-export type Settings = CurrentSettings & {
-  state(): SettingsState
-  readonly layers: Layers
-  /**
-   * Applies a change: `make` gets the current state and returns the new overrides. Changes are
-   * serialised. Throws what `make` throws, and `precondition_failed` for a stale `If-Match`.
-   */
-  change(change: Change, make: (state: SettingsState) => Flat): Promise<Changed>
-  /** Newest first, from before the revision `before`. */
-  history(page: {
-    limit: number
-    before: number | undefined
-  }): Promise<{ revisions: readonly Revision[]; hasMore: boolean }>
-  /** The overrides after a change; empty for revision 0, undefined for an unknown one. */
-  overridesAfter(revision: number): Promise<Flat | undefined>
-  close(): Promise<void>
-}
+export type Settings = Awaited<ReturnType<typeof createSettings>>
 
 export type SettingsState = {
   /** Of the last change; 0: none yet. */
@@ -62,7 +47,11 @@ const revisionsMax = 500
 const pollEveryMs = 1_000
 const tagHashChars = 16
 
-export async function createSettings(deps: SettingsDeps): Promise<Settings> {
+/**
+ * The settings of administrators, cached in memory. A change in any process takes effect in all
+ * processes on the same database within a second.
+ */
+export async function createSettings(deps: SettingsDeps) {
   const { config, database, log, now } = deps
   const layers = createLayers(config)
   const store = createSettingsStore(database, { revisionsMax })
@@ -94,20 +83,21 @@ export async function createSettings(deps: SettingsDeps): Promise<Settings> {
     make: (state: SettingsState) => Flat,
     before: SettingsState,
   ): Changed => {
-    if (!change.isExpected(before.tag)) {
-      throw new AppError(
-        'precondition_failed',
-        'The configuration has changed; read it again before you change it.',
-      )
-    }
+    const stale = 'The configuration has changed; read it again before you change it.'
+    requireExpected(change.isExpected, before.tag, stale)
     return { before, after: stateAfter({ revision: before.revision, after: make(before) }) }
   }
 
   return {
-    current: () => state.values,
+    current: (): ConfigValues => state.values,
     state: () => state,
     layers,
-    async change(change, make) {
+
+    /**
+     * Applies a change: `make` gets the current state and returns the new overrides. Changes are
+     * serialised. Throws what `make` throws, and `precondition_failed` for a stale `If-Match`.
+     */
+    async change(change: Change, make: (state: SettingsState) => Flat): Promise<Changed> {
       if (change.isDryRun) return evaluate(change, make, state)
       let before: SettingsState | undefined
       const last = await store.add((newest) => {
@@ -126,11 +116,14 @@ export async function createSettings(deps: SettingsDeps): Promise<Settings> {
       adopt(last)
       return { before: before ?? after, after }
     },
-    async history({ limit, before }) {
-      const revisions = await store.list({ limit: limit + 1, before })
-      return { revisions: revisions.slice(0, limit), hasMore: revisions.length > limit }
+
+    /** Newest first, from before the revision `before`. */
+    async history({ limit, before }: HistoryPage): Promise<Page<Revision>> {
+      return pageOf(await store.list({ limit: limit + 1, before }), limit)
     },
-    async overridesAfter(revision) {
+
+    /** The overrides after a change; empty for revision 0, undefined for an unknown one. */
+    async overridesAfter(revision: number): Promise<Flat | undefined> {
       return revision === 0 ? new Map() : (await store.find(revision))?.after
     },
     close: polling.stop,

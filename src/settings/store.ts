@@ -17,6 +17,9 @@ export type Revision = {
   readonly createdAt: Date
 }
 
+/** `before`: the last revision of the previous page. */
+export type HistoryPage = { readonly limit: number; readonly before?: number | undefined }
+
 type NewRevision = Omit<Revision, 'revision'>
 
 const notificationChannel = 'settings'
@@ -54,15 +57,14 @@ export function createSettingsStore(
       }),
 
     /** Newest first. */
-    list: (page: { limit: number; before: number | undefined }): Promise<Revision[]> =>
+    list: ({ limit, before }: HistoryPage): Promise<Revision[]> =>
       query(async () => {
-        const { before } = page
         const rows = await drizzle
           .select()
           .from(settingsRevision)
           .where(before === undefined ? undefined : lt(settingsRevision.revision, before))
           .orderBy(desc(settingsRevision.revision))
-          .limit(page.limit)
+          .limit(limit)
         return rows.map(revisionOf)
       }),
 

@@ -96,7 +96,7 @@ describe('the history', () => {
     await settings.change(change, ({ overrides }) => new Map([...overrides, ['retrieval_k', 9]]))
     expect(await settings.overridesAfter(1)).toBeUndefined()
     const oldest = await settings.history({ limit: 2, before: 4 })
-    expect(oldest.revisions.map(({ revision }) => revision)).toEqual([3, 2])
+    expect(oldest.items.map(({ revision }) => revision)).toEqual([3, 2])
     expect(oldest.hasMore).toBe(false)
     expect(settings.current()).toMatchObject({ retrieval_k: 9, files: { max_bytes: 5 } })
     await settings.close()
