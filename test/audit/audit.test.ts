@@ -1,22 +1,29 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createAudit, sweepAuditLog } from '#audit/store.ts'
 import { userIdOf } from '#auth/principal.ts'
-import { column, makeKey, outcome, root, startWorld, type World } from '#test/directory/world.ts'
+import {
+  column,
+  type DirectoryGateway,
+  makeKey,
+  outcome,
+  root,
+  startGateway,
+} from '#test/directory/directory-gateway.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 
 let database: TestDatabase
-let world: World
+let gateway: DirectoryGateway
 
 beforeAll(async () => {
   database = await openTestDatabase()
-  world = await startWorld(database)
+  gateway = await startGateway(database)
 })
 afterAll(async () => {
-  await world.stop()
+  await gateway.stop()
   await database.close()
 })
 
-const list = (query = '') => world.send(`GET /v1/audit-log${query}`)
+const list = (query = '') => gateway.send(`GET /v1/audit-log${query}`)
 const newest = async () => Object((await list('?limit=1')).body['data'])[0]
 const count = async () => {
   const [row] = await database.drizzle.execute<{ entries: number }>(
@@ -25,14 +32,14 @@ const count = async () => {
   return row?.entries
 }
 
-describe('the record', () => {
-  test('tells who did what to what, by which request, before and after', async () => {
-    await world.send('POST /v1/groups', {
+describe('audit entries', () => {
+  test('contain actor, action, resource, request id and changes', async () => {
+    await gateway.send('POST /v1/groups', {
       json: { name: 'staff', permissions: ['can_access_api'] },
     })
     const permissions = ['can_access_api', 'can_edit_config']
     const json = { description: 'Those who work here', permissions }
-    const answer = await world.send('PATCH /v1/groups/staff', { json })
+    const answer = await gateway.send('PATCH /v1/groups/staff', { json })
     expect(await newest()).toEqual({
       id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/),
       object: 'audit_entry',
@@ -48,36 +55,36 @@ describe('the record', () => {
     })
   })
 
-  test('tells the key that was used', async () => {
-    const { id, key } = await makeKey(world, world.token('bob', ['admins']))
-    await world.send('POST /v1/groups', { bearer: key, json: { name: 'by key' } })
+  test('contain the id of the API key', async () => {
+    const { id, key } = await makeKey(gateway, gateway.token('bob', ['admins']))
+    await gateway.send('POST /v1/groups', { bearer: key, json: { name: 'by key' } })
     expect(await newest()).toMatchObject({ actor: { id: userIdOf('bob'), api_key_id: id } })
   })
 
-  test('has every kind of change, and no secret', async () => {
+  test('exist for every kind of change, without secrets', async () => {
     const after = String((await newest()).id)
     const secrets: string[] = []
-    const bearer = world.token('cleo', ['users'])
-    const own = await makeKey(world, bearer)
+    const bearer = gateway.token('cleo', ['users'])
+    const own = await makeKey(gateway, bearer)
     secrets.push(own.key)
-    await world.send(`DELETE /v1/api-keys/${own.id}`, { bearer })
+    await gateway.send(`DELETE /v1/api-keys/${own.id}`, { bearer })
     const cleo = userIdOf('cleo')
-    await world.send('POST /v1/groups', { json: { name: 'crew', idp_claim: 'x-crew' } })
-    await world.send(`PUT /v1/groups/crew/members/${cleo}`)
-    await world.send(`DELETE /v1/groups/crew/members/${cleo}`)
-    await world.send('DELETE /v1/groups/crew')
+    await gateway.send('POST /v1/groups', { json: { name: 'crew', idp_claim: 'x-crew' } })
+    await gateway.send(`PUT /v1/groups/crew/members/${cleo}`)
+    await gateway.send(`DELETE /v1/groups/crew/members/${cleo}`)
+    await gateway.send('DELETE /v1/groups/crew')
     for (const disabled of [true, false]) {
-      await world.send(`PATCH /v1/users/${cleo}`, { json: { disabled } })
+      await gateway.send(`PATCH /v1/users/${cleo}`, { json: { disabled } })
     }
-    const account = await world.send('POST /v1/service-accounts', {
+    const account = await gateway.send('POST /v1/service-accounts', {
       json: { name: 'robot', groups: ['users'] },
     })
     const place = `/v1/service-accounts/${account.body['id']}`
-    const made = await world.send(`POST ${place}/api-keys`, { json: { name: 'host' } })
+    const made = await gateway.send(`POST ${place}/api-keys`, { json: { name: 'host' } })
     secrets.push(String(made.body['key']))
-    await world.send(`DELETE ${place}/api-keys/${made.body['id']}`)
-    await world.send(`PATCH /v1/users/${account.body['id']}`, { json: { name: 'arm' } })
-    await world.send(`DELETE ${place}`)
+    await gateway.send(`DELETE ${place}/api-keys/${made.body['id']}`)
+    await gateway.send(`PATCH /v1/users/${account.body['id']}`, { json: { name: 'arm' } })
+    await gateway.send(`DELETE ${place}`)
     const all = await list('?limit=100')
     const actions = column(all, 'action').slice(0, column(all, 'id').indexOf(after)).toReversed()
     expect(actions).toEqual([
@@ -104,33 +111,35 @@ describe('the record', () => {
     expect(told).not.toContain('hash')
   })
 
-  test('has nothing of what was refused, or changed nothing', async () => {
+  test('do not exist for rejected changes and changes without effect', async () => {
     const before = await count()
-    await world.send('PATCH /v1/groups/admins', { json: { permissions: [] } })
-    await world.send('POST /v1/groups', { json: { name: 'Users' } })
-    await world.send('PATCH /v1/groups/users', { json: {} })
-    await world.send(`PATCH /v1/users/${root}`, { json: { disabled: false } })
-    await world.send(`PUT /v1/groups/nobody/members/${root}`)
-    await world.send(`DELETE /v1/groups/admins/members/${root}`)
+    await gateway.send('PATCH /v1/groups/admins', { json: { permissions: [] } })
+    await gateway.send('POST /v1/groups', { json: { name: 'Users' } })
+    await gateway.send('PATCH /v1/groups/users', { json: {} })
+    await gateway.send(`PATCH /v1/users/${root}`, { json: { disabled: false } })
+    await gateway.send(`PUT /v1/groups/nobody/members/${root}`)
+    await gateway.send(`DELETE /v1/groups/admins/members/${root}`)
     const json = { name: 'robot', groups: ['nobody'] }
-    await world.send('POST /v1/service-accounts', { json })
+    await gateway.send('POST /v1/service-accounts', { json })
     expect(await count()).toBe(before)
   })
 
-  test('says no word twice of what was there already', async () => {
-    await world.send(`PUT /v1/groups/users/members/${root}`)
+  test('do not exist for repeated additions', async () => {
+    await gateway.send(`PUT /v1/groups/users/members/${root}`)
     const before = await count()
-    await world.send(`PUT /v1/groups/users/members/${root}`)
+    await gateway.send(`PUT /v1/groups/users/members/${root}`)
     expect(await count()).toBe(before)
   })
 })
 
 describe('GET /v1/audit-log', () => {
-  test('finds what somebody did, an action, a family of them, a thing', async () => {
+  test('filters by actor, action, action prefix and resource', async () => {
     const json = { name: 'of: dan_1%', permissions: [] }
-    const bearer = world.token('dan', ['admins'])
-    await world.send('POST /v1/groups', { bearer, json })
-    await world.send(`PUT /v1/groups/${encodeURIComponent(json.name)}/members/${root}`, { bearer })
+    const bearer = gateway.token('dan', ['admins'])
+    await gateway.send('POST /v1/groups', { bearer, json })
+    await gateway.send(`PUT /v1/groups/${encodeURIComponent(json.name)}/members/${root}`, {
+      bearer,
+    })
     const actions = async (query: string) => column(await list(query), 'action')
     expect(await actions(`?actor=${userIdOf('dan')}`)).toEqual(['group.member.add', 'group.create'])
     expect(await actions(`?actor=${userIdOf('dan')}&action=group.create`)).toEqual(['group.create'])
@@ -148,7 +157,7 @@ describe('GET /v1/audit-log', () => {
     expect(new Set(types)).toEqual(new Set(['group']))
   })
 
-  test('goes page by page, newest first, to its end', async () => {
+  test('lists entries newest first, in pages', async () => {
     const seen: unknown[] = []
     let after = ''
     for (let more = true; more; ) {
@@ -177,7 +186,7 @@ describe('GET /v1/audit-log', () => {
   })
 })
 
-describe('an entry of another part of the program', () => {
+describe('an entry of another module', () => {
   const entry = {
     actor: null,
     action: 'theme.reset',
@@ -185,9 +194,9 @@ describe('an entry of another part of the program', () => {
     changes: { before: { name: 'a\0b' }, after: null },
   }
 
-  test('is there if and only if the transaction is', async () => {
+  test('exists if and only if its transaction is committed', async () => {
     const { drizzle } = database
-    const audit = createAudit({ database, now: world.now })
+    const audit = createAudit({ database, now: gateway.now })
     const before = (await count()) ?? 0
     const failing = drizzle.transaction(async (transaction) => {
       await audit.record(entry, transaction)
@@ -201,17 +210,17 @@ describe('an entry of another part of the program', () => {
     expect(await newest()).toMatchObject({ actor: null, request_id: null, changes: entry.changes })
   })
 
-  test('is kept for as many days as is configured', async () => {
-    const audit = createAudit({ database, now: world.now })
+  test('is kept for the configured number of days', async () => {
+    const audit = createAudit({ database, now: gateway.now })
     const all = async () => (await audit.list({}, { limit: 100 })).items
     const kept = (await all()).length
     const dayMs = 86_400_000
-    const old = createAudit({ database, now: () => new Date(world.now().getTime() - 31 * dayMs) })
+    const old = createAudit({ database, now: () => new Date(gateway.now().getTime() - 31 * dayMs) })
     for (let entries = 0; entries < 3; entries++) await old.record(entry)
     expect((await all()).length).toBe(kept + 3)
-    await sweepAuditLog(database, { keepDays: 32, now: world.now() })
+    await sweepAuditLog(database, { keepDays: 32, now: gateway.now() })
     expect((await all()).length).toBe(kept + 3)
-    await sweepAuditLog(database, { keepDays: 31 - 1, now: world.now() })
+    await sweepAuditLog(database, { keepDays: 31 - 1, now: gateway.now() })
     expect((await all()).length).toBe(kept)
   })
 })

@@ -1,21 +1,21 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { permissionNames } from '#auth/permissions.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
-import { column, outcome, startWorld, type World } from './world.ts'
+import { column, type DirectoryGateway, outcome, startGateway } from './directory-gateway.ts'
 
 let database: TestDatabase
-let world: World
+let gateway: DirectoryGateway
 
 beforeAll(async () => {
   database = await openTestDatabase()
-  world = await startWorld(database, { groups: { wardens: ['can_access_api'] } })
+  gateway = await startGateway(database, { groups: { wardens: ['can_access_api'] } })
 })
 afterAll(async () => {
-  await world.stop()
+  await gateway.stop()
   await database.close()
 })
 
-const create = (json: unknown) => world.send('POST /v1/groups', { json })
+const create = (json: unknown) => gateway.send('POST /v1/groups', { json })
 const at = (name: string) => `/v1/groups/${encodeURIComponent(name)}`
 
 let made = 0
@@ -27,7 +27,7 @@ beforeEach(() => {
 })
 
 describe('POST /v1/groups', () => {
-  test('makes a group whose id is its name', async () => {
+  test('creates a group whose id is its name', async () => {
     const given = { name: `  ${name} `, description: 'For tests', permissions: ['can_access_api'] }
     const answer = await create({ ...given, idp_claim: `claim ${made}` })
     expect(answer.body).toEqual({
@@ -43,22 +43,22 @@ describe('POST /v1/groups', () => {
       created_at: expect.stringMatching(/^\d{4}-.*Z$/),
       updated_at: expect.stringMatching(/^\d{4}-.*Z$/),
     })
-    const shown = await world.send(`GET ${at(name)}`)
+    const shown = await gateway.send(`GET ${at(name)}`)
     expect(shown.body).toEqual(answer.body)
     expect(shown.headers.get('etag')).toBe(answer.headers.get('etag'))
   })
 
-  test('takes no more than a name, and then grants nothing', async () => {
+  test('requires only a name; the group then grants nothing', async () => {
     const { body } = await create({ name })
     expect(body).toMatchObject({ description: '', permissions: [], idp_claim: null })
   })
 
-  test('tells each permission once, in one order', async () => {
+  test('returns permissions without duplicates, in a fixed order', async () => {
     const permissions = [...permissionNames, ...permissionNames].reverse()
     expect((await create({ name, permissions })).body['permissions']).toEqual([...permissionNames])
   })
 
-  test('takes names in any script, and finds them by a path', async () => {
+  test('accepts names in any script, which are addressable in a path', async () => {
     for (const odd of [
       `Ομάδα/${made}`,
       `鍵 🔑?#${made}`,
@@ -66,25 +66,25 @@ describe('POST /v1/groups', () => {
       `'; drop table app_group; --`,
     ]) {
       expect((await create({ name: odd })).body['id']).toBe(odd)
-      expect((await world.send(`GET ${at(odd)}`)).body['name']).toBe(odd)
-      expect(outcome(await world.send(`DELETE ${at(odd)}`))).toBe('200')
-      expect(outcome(await world.send(`GET ${at(odd)}`))).toBe('404 not_found')
+      expect((await gateway.send(`GET ${at(odd)}`)).body['name']).toBe(odd)
+      expect(outcome(await gateway.send(`DELETE ${at(odd)}`))).toBe('200')
+      expect(outcome(await gateway.send(`GET ${at(odd)}`))).toBe('404 not_found')
     }
   })
 
-  test('refuses a name that is there in another case', async () => {
+  test('rejects a name that differs only in case', async () => {
     await create({ name: `Straße ${made}` })
     expect(outcome(await create({ name: `STRASSE ${made}` }))).toBe('409 group_exists')
     expect(outcome(await create({ name: 'Admins' }))).toBe('409 group_exists')
   })
 
-  test('refuses a word that another group stands for', async () => {
+  test('rejects a claim value that another group has', async () => {
     await create({ name, idp_claim: `taken ${made}` })
     const answer = await create({ name: `${name} too`, idp_claim: `taken ${made}` })
     expect(outcome(answer)).toBe('409 idp_claim_taken')
   })
 
-  test('makes one group of two wishes for the same name at once', async () => {
+  test('concurrent requests for one name create one group', async () => {
     const both = await Promise.all([create({ name }), create({ name: name.toUpperCase() })])
     expect(both.map(outcome).toSorted()).toEqual(['200', '409 group_exists'])
   })
@@ -113,7 +113,7 @@ describe('POST /v1/groups', () => {
     expect(await create(json)).toMatchObject({ status: 422, body: { error: { code, param } } })
   })
 
-  test('takes 100 characters and 1,000 of a description', async () => {
+  test('accepts a name of 100 and a description of 1,000 characters', async () => {
     const longest = { name: name.padEnd(100, 'x'), description: 'x'.repeat(1_000) }
     expect(outcome(await create({ ...longest, idp_claim: name.padEnd(255, 'y') }))).toBe('200')
   })
@@ -121,9 +121,9 @@ describe('POST /v1/groups', () => {
 
 describe('PATCH /v1/groups/{id}', () => {
   const change = (json: unknown, headers: Record<string, string> = {}) =>
-    world.send(`PATCH ${at(name)}`, { json, headers })
+    gateway.send(`PATCH ${at(name)}`, { json, headers })
 
-  test('changes what is given, and nothing else', async () => {
+  test('changes only the given fields', async () => {
     const before = await create({ name, description: 'one', permissions: ['can_access_api'] })
     const after = await change({ description: 'two' })
     const { updated_at: _, ...rest } = before.body
@@ -131,32 +131,32 @@ describe('PATCH /v1/groups/{id}', () => {
     expect(after.headers.get('etag')).not.toBe(before.headers.get('etag'))
   })
 
-  test('that changes nothing leaves the tag as it is', async () => {
+  test('an update without effect keeps the ETag', async () => {
     const before = await create({ name, permissions: ['can_access_api', 'can_edit_config'] })
     const after = await change({ permissions: ['can_edit_config', 'can_access_api'] })
     expect(after.headers.get('etag')).toBe(before.headers.get('etag'))
     expect((await change({})).body).toEqual(before.body)
   })
 
-  test('takes the word away with null', async () => {
+  test('null removes the claim value', async () => {
     await create({ name, idp_claim: `gone ${made}` })
     expect((await change({ idp_claim: null })).body['idp_claim']).toBe(null)
     expect(outcome(await create({ name: `${name} b`, idp_claim: `gone ${made}` }))).toBe('200')
   })
 
-  test('holds to If-Match, and tells the tag that stands', async () => {
+  test('a stale If-Match fails, and the response has the current ETag', async () => {
     const { headers } = await create({ name })
     const first = headers.get('etag') ?? ''
     const second = (await change({ description: 'x' }, { 'if-match': first })).headers.get('etag')
     const stale = await change({ description: 'y' }, { 'if-match': first })
     expect(outcome(stale)).toBe('412 precondition_failed')
     expect(stale.headers.get('etag')).toBe(second)
-    const removal = await world.send(`DELETE ${at(name)}`, { headers: { 'if-match': first } })
+    const removal = await gateway.send(`DELETE ${at(name)}`, { headers: { 'if-match': first } })
     expect(outcome(removal)).toBe('412 precondition_failed')
     expect(outcome(await change({}, { 'if-match': '*' }))).toBe('200')
   })
 
-  test('lets one of two win that saw the same', async () => {
+  test('of two updates with the same If-Match one succeeds', async () => {
     const { headers } = await create({ name })
     const ifMatch = { 'if-match': headers.get('etag') ?? '' }
     const both = await Promise.all(
@@ -165,7 +165,7 @@ describe('PATCH /v1/groups/{id}', () => {
     expect(both.map(outcome).toSorted()).toEqual(['200', '412 precondition_failed'])
   })
 
-  test('never changes the name', async () => {
+  test('the name cannot be changed', async () => {
     await create({ name })
     expect(await change({ name: 'another' })).toMatchObject({
       status: 422,
@@ -173,30 +173,32 @@ describe('PATCH /v1/groups/{id}', () => {
     })
   })
 
-  test('refuses what POST refuses', async () => {
+  test('rejects the fields that POST rejects', async () => {
     await create({ name })
     expect(outcome(await change({ colour: 'red' }))).toBe('422 unknown_field')
     expect(outcome(await change({ permissions: ['can_fly'] }))).toBe('422 unprocessable')
-    expect(outcome(await world.send('PATCH /v1/groups/nobody', { json: {} }))).toBe('404 not_found')
+    expect(outcome(await gateway.send('PATCH /v1/groups/nobody', { json: {} }))).toBe(
+      '404 not_found',
+    )
   })
 })
 
-describe('groups that are not as others', () => {
-  test('one of the configuration is set by it alone', async () => {
-    expect((await world.send('GET /v1/groups/wardens')).body).toMatchObject({ is_locked: true })
-    const change = await world.send('PATCH /v1/groups/wardens', { json: { description: 'x' } })
+describe('configured and built-in groups', () => {
+  test('a configured group cannot be changed or deleted', async () => {
+    expect((await gateway.send('GET /v1/groups/wardens')).body).toMatchObject({ is_locked: true })
+    const change = await gateway.send('PATCH /v1/groups/wardens', { json: { description: 'x' } })
     expect(outcome(change)).toBe('409 group_locked')
-    expect(outcome(await world.send('DELETE /v1/groups/wardens'))).toBe('409 group_locked')
+    expect(outcome(await gateway.send('DELETE /v1/groups/wardens'))).toBe('409 group_locked')
   })
 
-  test('one that was there from the start can be changed, and stays', async () => {
+  test('a built-in group can be changed but not deleted', async () => {
     const json = { description: 'Everybody' }
-    const changed = await world.send('PATCH /v1/groups/users', { json })
+    const changed = await gateway.send('PATCH /v1/groups/users', { json })
     expect(changed.body).toMatchObject({ is_shipped: true, description: 'Everybody' })
-    expect(outcome(await world.send('DELETE /v1/groups/users'))).toBe('409 group_shipped')
+    expect(outcome(await gateway.send('DELETE /v1/groups/users'))).toBe('409 group_shipped')
   })
 
-  test('the limit is told: 1,000 groups', async () => {
+  test('the limit of 1,000 groups is an error', async () => {
     await database.drizzle.execute(
       `insert into app_group (name, permissions) select 'filling ' || n, '{}' from generate_series(1, 1000) n`,
     )
@@ -206,12 +208,12 @@ describe('groups that are not as others', () => {
   })
 })
 
-test('the list goes by name, page by page, to its end', async () => {
+test('groups are listed by name in pages', async () => {
   for (const letter of ['b', 'a', 'C']) await create({ name: `${name} ${letter}` })
   const seen: unknown[] = []
   let after = ''
   for (let more = true; more; ) {
-    const page = await world.send(`GET /v1/groups?limit=2${after}`)
+    const page = await gateway.send(`GET /v1/groups?limit=2${after}`)
     seen.push(...column(page, 'id'))
     more = page.body['has_more'] === true
     after = `&after=${encodeURIComponent(String(page.body['last_id']))}`
@@ -221,6 +223,6 @@ test('the list goes by name, page by page, to its end', async () => {
   expect(new Set(seen).size).toBe(seen.length)
   expect(seen).toContain('admins')
   for (const query of ['limit=0', 'limit=101', 'limit=x', 'after=%00']) {
-    expect(outcome(await world.send(`GET /v1/groups?${query}`))).toBe('422 unprocessable')
+    expect(outcome(await gateway.send(`GET /v1/groups?${query}`))).toBe('422 unprocessable')
   }
 })

@@ -6,12 +6,12 @@ import { openTestDatabase } from '#test/support/database.ts'
 import { createDice } from '#test/support/dice.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
-import { makeKey, outcome, startTwo } from './world.ts'
+import { makeKey, outcome, startReplicas } from './directory-gateway.ts'
 
-describe('what the words of a token mean', () => {
-  let two: Awaited<ReturnType<typeof startTwo>>
+describe('mapping of claim values to groups', () => {
+  let two: Awaited<ReturnType<typeof startReplicas>>
   beforeAll(async () => {
-    two = await startTwo()
+    two = await startReplicas()
   })
   afterAll(() => two.stop())
 
@@ -19,7 +19,7 @@ describe('what the words of a token mean', () => {
     two.here.send(`PATCH /v1/groups/${name}`, { json })
   const create = (json: unknown) => two.here.send('POST /v1/groups', { json })
 
-  test('a word means the group of that name, and one that means none grants nothing', async () => {
+  test('a claim value maps to the group of that name; an unknown value grants nothing', async () => {
     const token = two.here.token('ann', ['users', 'strangers'])
     expect(await two.here.rightsOf(token)).toEqual({
       groups: ['strangers', 'users'],
@@ -27,13 +27,13 @@ describe('what the words of a token mean', () => {
     })
   })
 
-  test('a group that claims a word is given to tokens and keys at once, everywhere', async () => {
+  test('a new idp_claim applies to tokens and keys immediately, on every replica', async () => {
     const { here, there } = two
     const token = here.token('bob', ['users', 'x-42'])
     const { key } = await makeKey(here, token)
-    for (const world of [here, there]) {
+    for (const gateway of [here, there]) {
       for (const bearer of [token, key]) {
-        expect((await world.rightsOf(bearer)).groups).toEqual(['users', 'x-42'])
+        expect((await gateway.rightsOf(bearer)).groups).toEqual(['users', 'x-42'])
       }
     }
     await create({ name: 'mapped', permissions: ['can_manage_models'], idp_claim: 'x-42' })
@@ -55,7 +55,7 @@ describe('what the words of a token mean', () => {
     )
   })
 
-  test('a group that claims another word is no longer meant by its name', async () => {
+  test('a group with another idp_claim no longer maps by its name', async () => {
     await create({ name: 'team', permissions: ['can_edit_config'] })
     const token = two.here.token('cy', ['users', 'team'])
     expect((await two.here.rightsOf(token)).groups).toEqual(['team', 'users'])
@@ -65,7 +65,7 @@ describe('what the words of a token mean', () => {
     expect((await two.here.rightsOf(token)).groups).toEqual(['team', 'users'])
   })
 
-  test('a group that is deleted grants nothing any more, by hand or by token', async () => {
+  test('a deleted group grants nothing, by manual membership or token', async () => {
     const { here, there } = two
     await create({ name: 'short', permissions: ['can_edit_config'] })
     const byToken = here.token('dan', ['users', 'short'])
@@ -73,7 +73,7 @@ describe('what the words of a token mean', () => {
     await here.statusOf(byHand)
     await here.send(`PUT /v1/groups/short/members/${userIdOf('eve')}`)
     await eventually('both replicas know what was given by hand', async () => {
-      const rights = await Promise.all([here, there].map((world) => world.rightsOf(byHand)))
+      const rights = await Promise.all([here, there].map((gateway) => gateway.rightsOf(byHand)))
       return rights.every(({ groups }) => groups.includes('short'))
     })
     expect(outcome(await here.send('DELETE /v1/groups/short'))).toBe('200')
@@ -119,7 +119,7 @@ describe('what the words of a token mean', () => {
     await database.close()
   })
 
-  test('an administrator from before there was such a permission gets it at the next start', async () => {
+  test('existing administrators get can_manage_groups at the next start', async () => {
     const database = await openTestDatabase()
     const store = createAuthStore(database)
     const permissionsOf = async () =>
@@ -135,7 +135,7 @@ describe('what the words of a token mean', () => {
   })
 })
 
-test('the database and the memory of a process mean the same by every word', async () => {
+test('the database view and the in-memory mapping agree on every claim value', async () => {
   const database = await openTestDatabase()
   const { upTo } = createDice(7)
   const names = ['a', 'b', 'c', 'd', 'e']

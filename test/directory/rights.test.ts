@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { permissionNames } from '#auth/permissions.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
-import { makeKey, outcome, root, startWorld, type World } from './world.ts'
+import { type DirectoryGateway, makeKey, outcome, root, startGateway } from './directory-gateway.ts'
 
 let database: TestDatabase
-let world: World
+let gateway: DirectoryGateway
 /** Who asks, by what they may do. */
 const bearers = new Map<string, string | null>([['nobody', null]])
 
@@ -13,17 +13,17 @@ beforeAll(async () => {
   const groups = Object.fromEntries(
     permissionNames.map((name) => [`with ${name}`, ['can_access_api' as const, name]]),
   )
-  world = await startWorld(database, { groups: { ...groups, bare: ['can_manage_groups'] } })
-  bearers.set('a stranger', world.token('stranger', ['strangers']))
-  bearers.set('one without can_access_api', world.token('bare', ['bare']))
+  gateway = await startGateway(database, { groups: { ...groups, bare: ['can_manage_groups'] } })
+  bearers.set('a stranger', gateway.token('stranger', ['strangers']))
+  bearers.set('one without can_access_api', gateway.token('bare', ['bare']))
   for (const name of permissionNames) {
-    const token = world.token(name, [`with ${name}`])
+    const token = gateway.token(name, [`with ${name}`])
     bearers.set(name, token)
-    bearers.set(`a key of ${name}`, (await makeKey(world, token)).key)
+    bearers.set(`a key of ${name}`, (await makeKey(gateway, token)).key)
   }
 })
 afterAll(async () => {
-  await world.stop()
+  await gateway.stop()
   await database.close()
 })
 
@@ -49,9 +49,9 @@ const routes = [
 ]
 
 describe.each(routes)('%s', (how) => {
-  test('answers those who may manage groups, and nobody else', async () => {
+  test('requires can_manage_groups', async () => {
     for (const [who, bearer] of bearers) {
-      const answer = await world.send(how, { bearer })
+      const answer = await gateway.send(how, { bearer })
       const told = outcome(answer)
       const mayManage = who.endsWith('can_manage_groups')
       if (who === 'nobody') expect(told, who).toBe('401 missing_credentials')
@@ -62,19 +62,19 @@ describe.each(routes)('%s', (how) => {
 })
 
 describe('GET /v1/me', () => {
-  test('answers everybody who may come in', async () => {
+  test('requires only can_access_api', async () => {
     for (const [who, bearer] of bearers) {
-      const { status } = await world.send('GET /v1/me', { bearer })
+      const { status } = await gateway.send('GET /v1/me', { bearer })
       const expected = who === 'nobody' ? 401 : permissionNames.some((name) => who.endsWith(name))
       if (who === 'one without can_access_api') expect(status, who).toBe(403)
       else expect(status, who).toBe(expected === 401 ? 401 : expected ? 200 : 403)
     }
   })
 
-  test('tells who is calling, with what, and what they may do', async () => {
+  test('returns the user, the credential, groups and permissions', async () => {
     const groups = ['users', 'x-unknown']
-    const bearer = world.token('ann', groups, { name: 'Ann' })
-    expect((await world.send('GET /v1/me', { bearer })).body).toEqual({
+    const bearer = gateway.token('ann', groups, { name: 'Ann' })
+    expect((await gateway.send('GET /v1/me', { bearer })).body).toEqual({
       id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       object: 'user',
       kind: 'user',
@@ -85,16 +85,16 @@ describe('GET /v1/me', () => {
       auth: 'jwt',
       api_key_id: null,
     })
-    const { id: keyId, key } = await makeKey(world, bearer)
-    expect((await world.send('GET /v1/me', { bearer: key })).body).toMatchObject({
+    const { id: keyId, key } = await makeKey(gateway, bearer)
+    expect((await gateway.send('GET /v1/me', { bearer: key })).body).toMatchObject({
       name: 'Ann',
       auth: 'api_key',
       api_key_id: keyId,
     })
   })
 
-  test('tells an administrator all that they may do', async () => {
-    expect((await world.send('GET /v1/me')).body).toMatchObject({
+  test('returns all permissions of an administrator', async () => {
+    expect((await gateway.send('GET /v1/me')).body).toMatchObject({
       id: root,
       permissions: [...permissionNames],
     })

@@ -1,14 +1,21 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { isServiceSubject, userIdOf } from '#auth/principal.ts'
 import { eventually } from '#test/support/eventually.ts'
-import { column, makeKey, outcome, root, startTwo, type World } from './world.ts'
+import {
+  column,
+  type DirectoryGateway,
+  makeKey,
+  outcome,
+  root,
+  startReplicas,
+} from './directory-gateway.ts'
 
-let two: Awaited<ReturnType<typeof startTwo>>
-let here: World
-let there: World
+let two: Awaited<ReturnType<typeof startReplicas>>
+let here: DirectoryGateway
+let there: DirectoryGateway
 
 beforeAll(async () => {
-  two = await startTwo()
+  two = await startReplicas()
   here = two.here
   there = two.there
 })
@@ -28,7 +35,7 @@ async function createWithKey(groups: readonly string[] = ['users']) {
 }
 
 describe('a service account', () => {
-  test('is a user in the groups that it was given', async () => {
+  test('is a user in the given groups', async () => {
     const { body } = await create({ name: ' nightly import ', groups: ['users', 'users'] })
     expect(body).toEqual({
       id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/),
@@ -47,7 +54,7 @@ describe('a service account', () => {
     expect(userIdOf(String(body['subject']))).toBe(String(body['id']))
   })
 
-  test('comes in with its key, which is told once', async () => {
+  test('authenticates by its key, which is shown once', async () => {
     const { id, keyId, key } = await createWithKey()
     expect((await here.send('GET /v1/me', { bearer: key })).body).toEqual({
       id,
@@ -69,14 +76,14 @@ describe('a service account', () => {
     })
   })
 
-  test('gets 403 everywhere without a group that grants can_access_api', async () => {
+  test('without a group that grants can_access_api every request is 403', async () => {
     const { id, key } = await createWithKey([])
     expect(outcome(await here.send('GET /v1/me', { bearer: key }))).toBe('403 permission_denied')
     await here.send(`PUT /v1/groups/users/members/${id}`)
     expect(outcome(await here.send('GET /v1/me', { bearer: key }))).toBe('200')
   })
 
-  test('may manage groups when it is given that, but makes no keys', async () => {
+  test('may manage groups with the permission, but creates no keys', async () => {
     const { id, key: bearer } = await createWithKey(['admins'])
     expect(outcome(await here.send('GET /v1/users', { bearer }))).toBe('200')
     const json = { name: 'one more' }
@@ -84,7 +91,7 @@ describe('a service account', () => {
     expect(outcome(made)).toBe('403 jwt_required')
   })
 
-  test('is never the bearer of a token, whatever its subject', async () => {
+  test('never authenticates by a token, even with its subject', async () => {
     const { id } = await createWithKey()
     for (const subject of [`sluice-service:${id}`, 'sluice-service:', 'sluice-service:x']) {
       expect(isServiceSubject(subject)).toBe(true)
@@ -109,7 +116,7 @@ describe('a service account', () => {
     expect((await here.send('GET /v1/me', { bearer: key })).body['name']).toBe('arm')
   })
 
-  test('ends with its keys', async () => {
+  test('its keys are rejected after its deletion', async () => {
     const { id, key } = await createWithKey()
     expect(await there.statusOf(key)).toBe(200)
     expect(outcome(await here.send(`DELETE /v1/service-accounts/${id}`))).toBe('200')
@@ -130,7 +137,7 @@ describe('a service account', () => {
     expect(outcome(again)).toBe('404 not_found')
   })
 
-  test('that is deleted while it gets a key has none', async () => {
+  test('a concurrent deletion and key creation leave no key', async () => {
     const { id } = await createWithKey()
     const [made] = await Promise.all([
       here.send(`POST ${keysOf(id)}`, { json: { name: 'late' } }),
@@ -144,7 +151,7 @@ describe('a service account', () => {
     expect(outcome(await here.send(`GET /v1/users/${id}`))).toBe('404 not_found')
   })
 
-  test('loses one key, and keeps the others', async () => {
+  test('revoking one key keeps the others', async () => {
     const { id, keyId, key } = await createWithKey()
     const other = await here.send(`POST ${keysOf(id)}`, { json: { name: 'other' } })
     expect(await there.statusOf(key)).toBe(200)
@@ -159,7 +166,7 @@ describe('a service account', () => {
     expect(outcome(await here.send(`DELETE ${keysOf(id)}/x`))).toBe('404 not_found')
   })
 
-  test('is no person, and a person is none', async () => {
+  test('service account endpoints do not accept persons', async () => {
     const bearer = here.token('ann', ['users'])
     const { id: keyId } = await makeKey(here, bearer)
     const ann = userIdOf('ann')

@@ -2,14 +2,21 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { userIdOf } from '#auth/principal.ts'
 import { openTestDatabase } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
-import { column, makeKey, outcome, startTwo, startWorld, type World } from './world.ts'
+import {
+  column,
+  type DirectoryGateway,
+  makeKey,
+  outcome,
+  startGateway,
+  startReplicas,
+} from './directory-gateway.ts'
 
-let two: Awaited<ReturnType<typeof startTwo>>
-let here: World
-let there: World
+let two: Awaited<ReturnType<typeof startReplicas>>
+let here: DirectoryGateway
+let there: DirectoryGateway
 
 beforeAll(async () => {
-  two = await startTwo()
+  two = await startReplicas()
   here = two.here
   there = two.there
 })
@@ -21,7 +28,7 @@ const find = (subject: string) => here.send(`GET ${at(subject)}`)
 const refusal = { status: 401, body: { error: { code: 'user_disabled' } } }
 
 describe('GET /v1/users/{id}', () => {
-  test('tells who somebody is, in which groups and why, and what they may do', async () => {
+  test('returns identity, groups with their sources, and permissions', async () => {
     await here.send('POST /v1/groups', {
       json: { name: 'staff', permissions: ['can_edit_config'] },
     })
@@ -63,7 +70,7 @@ describe('GET /v1/users/{id}', () => {
     expect((await find(subject)).body['name']).toBe(name)
   })
 
-  test('a newer token brings a new name, and one without leaves it', async () => {
+  test('a newer token updates the name; a token without a name keeps it', async () => {
     const nowS = Math.floor(here.now().getTime() / 1_000)
     const names = [{ name: 'Old' }, { name: 'New' }, {}]
     const seen: unknown[] = []
@@ -74,21 +81,21 @@ describe('GET /v1/users/{id}', () => {
     expect(seen).toEqual(['Old', 'New', 'New'])
   })
 
-  test('when somebody was last seen is told to the hour', async () => {
+  test('last_seen_at has a precision of one hour', async () => {
     const token = here.token('cy', ['users'])
     await here.statusOf(token)
     const first = (await find('cy')).body['last_seen_at']
-    for (const world of [here, there]) world.pass(50 * 60_000)
+    for (const gateway of [here, there]) gateway.pass(50 * 60_000)
     await here.statusOf(here.token('cy', ['users'], { iat: 1 }))
     expect((await find('cy')).body['last_seen_at']).toBe(first)
-    for (const world of [here, there]) world.pass(11 * 60_000)
+    for (const gateway of [here, there]) gateway.pass(11 * 60_000)
     await here.statusOf(here.token('cy', ['users'], { iat: 2 }))
     expect(String((await find('cy')).body['last_seen_at']) > String(first)).toBe(true)
   })
 })
 
 describe('GET /v1/users', () => {
-  test('finds a part of a name or a subject in any case, page by page', async () => {
+  test('finds part of a name or subject case-insensitively, in pages', async () => {
     for (const [subject, name] of [
       ['z-needle', undefined],
       ['q-1', 'The Needle'],
@@ -110,7 +117,7 @@ describe('GET /v1/users', () => {
     expect(column(await here.send("GET /v1/users?q=%25'--"), 'subject')).toEqual([])
   })
 
-  test('tells persons from service accounts', async () => {
+  test('filters by kind', async () => {
     await here.send('POST /v1/service-accounts', { json: { name: 'a program' } })
     expect(column(await here.send('GET /v1/users?kind=service'), 'name')).toEqual(['a program'])
     expect(column(await here.send('GET /v1/users?kind=user&limit=100'), 'kind')).not.toContain(
@@ -130,7 +137,7 @@ describe('GET /v1/users', () => {
 })
 
 describe('a disabled user', () => {
-  test('is refused with token and key, at once here and soon on every replica', async () => {
+  test('tokens and keys are rejected immediately on this replica and shortly after on others', async () => {
     const token = here.token('dan', ['users'])
     const { key } = await makeKey(here, token)
     for (const bearer of [token, key]) expect(await there.statusOf(bearer)).toBe(200)
@@ -150,7 +157,7 @@ describe('a disabled user', () => {
     }
   })
 
-  test('gets no groups by a token that is refused', async () => {
+  test('a rejected token does not update groups', async () => {
     await here.statusOf(here.token('eve', ['users']))
     await change('eve', { disabled: true })
     const later = Math.floor(here.now().getTime() / 1_000) + 10
@@ -158,31 +165,31 @@ describe('a disabled user', () => {
     expect((await find('eve')).body['permissions']).toEqual(['can_access_api'])
   })
 
-  test('stays refused while the database is away, and the others come in', async () => {
+  test('stays rejected while the database is unreachable; other users are served', async () => {
     const database = await openTestDatabase()
-    const world = await startWorld(database, { keyCacheMs: 0 })
-    const [bad, good] = [world.token('bad', ['users']), world.token('good', ['users'])]
-    const { key } = await makeKey(world, bad)
-    await world.send('POST /v1/groups', { json: { name: 'staff', permissions: [] } })
-    await world.statusOf(good)
-    await world.send(`PUT /v1/groups/staff/members/${userIdOf('good')}`)
-    await world.send(`PATCH ${at('bad')}`, { json: { disabled: true } })
-    const statuses = () => Promise.all([bad, key, good].map(world.statusOf))
+    const gateway = await startGateway(database, { keyCacheMs: 0 })
+    const [bad, good] = [gateway.token('bad', ['users']), gateway.token('good', ['users'])]
+    const { key } = await makeKey(gateway, bad)
+    await gateway.send('POST /v1/groups', { json: { name: 'staff', permissions: [] } })
+    await gateway.statusOf(good)
+    await gateway.send(`PUT /v1/groups/staff/members/${userIdOf('good')}`)
+    await gateway.send(`PATCH ${at('bad')}`, { json: { disabled: true } })
+    const statuses = () => Promise.all([bad, key, good].map(gateway.statusOf))
     expect(await statuses()).toEqual([401, 401, 200])
     await database.close()
     expect(await statuses()).toEqual([401, 401, 200])
-    const again = world.token('bad', ['users'])
-    expect(await world.statusOf(again)).toBe(401)
-    expect((await world.rightsOf(world.token('good', ['users']))).groups).toEqual([
+    const again = gateway.token('bad', ['users'])
+    expect(await gateway.statusOf(again)).toBe(401)
+    expect((await gateway.rightsOf(gateway.token('good', ['users']))).groups).toEqual([
       'staff',
       'users',
     ])
-    await world.stop()
+    await gateway.stop()
   })
 })
 
 describe('PATCH /v1/users/{id}', () => {
-  test('that changes nothing is no change', async () => {
+  test('an update without effect is not recorded', async () => {
     await here.statusOf(here.token('fay', ['users']))
     await change('fay', { disabled: true })
     const first = (await find('fay')).body['disabled_at']
@@ -190,7 +197,7 @@ describe('PATCH /v1/users/{id}', () => {
     expect((await change('fay', {})).body['disabled_at']).toBe(first)
   })
 
-  test('gives no name to a person, which the next token would take away', async () => {
+  test('rejects a name for a person, whose name comes from tokens', async () => {
     await here.statusOf(here.token('gus', ['users']))
     expect(outcome(await change('gus', { name: 'Gustav' }))).toBe('409 idp_managed')
     expect(outcome(await change('gus', { disabled: true, name: 'Gustav' }))).toBe('409 idp_managed')
@@ -211,7 +218,7 @@ describe('PATCH /v1/users/{id}', () => {
     expect(outcome(await change('hal', json))).toBe(expected)
   })
 
-  test('asks for somebody who was seen', async () => {
+  test('unknown users are not_found', async () => {
     expect(outcome(await change('never seen', { disabled: true }))).toBe('404 not_found')
   })
 })

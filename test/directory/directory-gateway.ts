@@ -14,18 +14,18 @@ import { createTestApp } from '#test/support/endpoints.ts'
 import { signWithSecret } from '#test/support/identity-provider.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 
-/** The routes of the directory, the audit log and API keys, on a real port. */
-export type World = {
+/** The endpoints of the directory, the audit log and API keys, on a real port. */
+export type DirectoryGateway = {
   readonly auth: Auth
   readonly url: string
-  /** Moves the clock. */
+  /** Advances the clock. */
   pass(ms: number): void
   now(): Date
-  /** A token that is newer than all before it and lists these groups. */
+  /** A token with these groups, newer than all previous ones. */
   token(subject: string, groups: readonly string[], claims?: Record<string, unknown>): string
   /**
-   * `how` is a method and a path. The answer is held against what its route says of it. Without
-   * another credential, an administrator of the subject `root` asks.
+   * `how` is a method and a path. The response is validated against the API document. The default
+   * credential is that of the administrator `root`.
    */
   send(how: string, options?: SendOptions): Promise<Answer>
   /** The status of a request that needs no more than `can_access_api`. */
@@ -47,15 +47,18 @@ export type Answer = {
   readonly body: Record<string, unknown>
 }
 
-export type WorldOptions = { groups?: Config['groups']; keyCacheMs?: number }
+export type GatewayOptions = { groups?: Config['groups']; keyCacheMs?: number }
 
 const secret = 'a secret that only the tests know, 32+'
-/** So long that nothing is noticed because a cache ran out. */
+/** Long enough that no cache expires during a test. */
 const cacheMs = 3_600_000
 
 export const root = userIdOf('root')
 
-export async function startWorld(database: Database, options: WorldOptions = {}): Promise<World> {
+export async function startGateway(
+  database: Database,
+  options: GatewayOptions = {},
+): Promise<DirectoryGateway> {
   const config: Config = {
     ...loadConfig({ JWT_SECRET: secret, PORT: '0' }),
     apiKeys: { cacheMs: options.keyCacheMs ?? cacheMs },
@@ -84,15 +87,15 @@ export async function startWorld(database: Database, options: WorldOptions = {})
   const url = `http://127.0.0.1:${app.server?.port}`
   const hold = describedAnswers(endpoints)
   let tokensMade = 0
-  const token: World['token'] = (subject, groups, claims = {}) => {
+  const token: DirectoryGateway['token'] = (subject, groups, claims = {}) => {
     const nowS = Math.floor(now().getTime() / 1_000)
     const usual = { sub: subject, groups, iat: nowS, exp: nowS + 3_600 }
     tokensMade += 1
     return signWithSecret(secret, { claims: { ...usual, jti: tokensMade, ...claims } })
   }
-  // One and the same, so that it is not a new sighting each time.
+  // Reused, so that it updates the groups once.
   const rootToken = token('root', ['admins'], { exp: 4_000_000_000 })
-  const send: World['send'] = async (how, { bearer = rootToken, ...rest } = {}) => {
+  const send: DirectoryGateway['send'] = async (how, { bearer = rootToken, ...rest } = {}) => {
     const answer = await ask(url + pathOf(how), { method: methodOf(how), bearer, ...rest })
     if (!isCommonFailure(answer)) hold(how, answer.status, answer.body)
     return answer
@@ -131,7 +134,7 @@ function pathOf(how: string): string {
   return how.slice(how.indexOf(' ') + 1)
 }
 
-/** What any request can meet is told of in one place for all. */
+/** Errors of any request are documented once, not per endpoint. */
 function isCommonFailure({ status, body }: Answer): boolean {
   const { code } = Object(body['error'])
   return status === 400 || status === 401 || status >= 500 || code === 'permission_denied'
@@ -157,23 +160,23 @@ async function ask(
   return { status: answer.status, headers: answer.headers, body: isJson ? JSON.parse(text) : {} }
 }
 
-/** `409 conflict`, or `200` for what was done. */
+/** `200`, or `409 conflict`: the error code follows. */
 export function outcome({ status, body }: Answer): string {
   return status < 400 ? String(status) : `${status} ${Object(body['error']).code}`
 }
 
-/** What a list holds, by one of its fields. */
+/** One field of each item of a list. */
 export function column({ body }: Answer, name: string): unknown[] {
   return Array.isArray(body['data']) ? body['data'].map((item) => Object(item)[name]) : []
 }
 
-/** A key of one's own. */
-export async function makeKey(world: World, bearer: string) {
-  const answer = await world.send('POST /v1/api-keys', { bearer, json: { name: 'k' } })
+/** An API key of this user. */
+export async function makeKey(gateway: DirectoryGateway, bearer: string) {
+  const answer = await gateway.send('POST /v1/api-keys', { bearer, json: { name: 'k' } })
   return { id: String(answer.body['id']), key: String(answer.body['key']) }
 }
 
-/** Another connection to a server's database; the embedded one has but one. */
+/** Another connection to the database; the embedded one has a single connection. */
 export async function connectAgain(database: TestDatabase): Promise<Database> {
   const { databaseUrl, dataFolder } = database.place
   if (databaseUrl === undefined) return { ...database, close: async () => {} }
@@ -181,11 +184,11 @@ export async function connectAgain(database: TestDatabase): Promise<Database> {
 }
 
 /** Two replicas on one database. */
-export async function startTwo(options: WorldOptions = {}) {
+export async function startReplicas(options: GatewayOptions = {}) {
   const database = await openTestDatabase()
   const second = await connectAgain(database)
-  const here = await startWorld(database, options)
-  const there = await startWorld(second, options)
+  const here = await startGateway(database, options)
+  const there = await startGateway(second, options)
   return {
     database,
     here,
