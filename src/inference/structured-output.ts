@@ -1,6 +1,5 @@
 import { createFormatCheck, type RequiredFormat } from './answer-form.ts'
-import type { EventBatch, GenerationEvent, Usage } from './events.ts'
-import { addUsage } from './events.ts'
+import { addUsage, type EventBatch, type GenerationEvent, type Usage } from './events.ts'
 import type { Generate, GenerationJob } from './inference.ts'
 
 /** A response in the wrong format is generated again, if nothing was sent yet. */
@@ -30,7 +29,7 @@ async function* generateChecked(
   const hasFormat = createFormatCheck(format)
   let spent: Usage | null = null
   for (let attempts = 1; ; attempts++) {
-    const checker = createOutputChecker(hasFormat)
+    const checker = new OutputChecker(hasFormat)
     let held: GenerationEvent[] = []
     let isSent = false
     let isRetried = false
@@ -38,7 +37,7 @@ async function* generateChecked(
     for await (const batch of generate(job)) {
       const events = checker.push(batch).map((event) => withSpentUsage(spent, event))
       const last = events.at(-1)
-      if (last?.type === 'finish' && checker.isWrong() && attempts < attemptsMax && isUnsent()) {
+      if (last?.type === 'finish' && checker.isWrong && attempts < attemptsMax && isUnsent()) {
         spent = last.usage
         isRetried = true
         break
@@ -79,76 +78,69 @@ function join(last: GenerationEvent, event: GenerationEvent): GenerationEvent | 
   return { ...last, text: last.text + event.text }
 }
 
-type OutputChecker = {
-  /** The events that may be emitted; `finish` becomes `invalid-output` for a wrong format. */
-  push(batch: EventBatch): EventBatch
-  /** Whether the generation finished normally with a wrong format. */
-  isWrong(): boolean
-}
-
 /** `exempt`: a refusal or a tool call, which need no format. */
 type Verdict = 'none' | 'right' | 'wrong' | 'exempt'
 
 /** Checks one generation. Every text of the response must have the format. */
-function createOutputChecker(hasFormat: (answer: string) => boolean): OutputChecker {
-  let verdict: Verdict = 'none'
+class OutputChecker {
+  /** Whether the generation finished normally with a wrong format. */
+  isWrong = false
+  readonly #hasFormat: (answer: string) => boolean
+  #verdict: Verdict = 'none'
   /** The open text, if it is part of the response. */
-  let text: string | null = null
+  #text: string | null = null
   /** The held end of a text in the wrong format; its `complete` depends on later events. */
-  let wrongEnd: TextEnd | null = null
-  let isWrong = false
+  #wrongEnd: TextEnd | null = null
+
+  constructor(hasFormat: (answer: string) => boolean) {
+    this.#hasFormat = hasFormat
+  }
+
+  /** The events that may be emitted; `finish` becomes `invalid-output` for a wrong format. */
+  push(batch: EventBatch): EventBatch {
+    const out: GenerationEvent[] = []
+    for (const event of batch) {
+      if (event.type === 'finish') {
+        this.isWrong =
+          event.reason === 'stop' && (this.#verdict === 'wrong' || this.#verdict === 'none')
+        if (this.#wrongEnd !== null) out.push({ ...this.#wrongEnd, complete: !this.isWrong })
+        out.push(this.isWrong ? { ...event, reason: 'invalid-output' } : event)
+        continue
+      }
+      if (this.#wrongEnd !== null) out.push(this.#wrongEnd)
+      this.#wrongEnd = null
+      if (this.#read(event)) out.push(event)
+    }
+    return out
+  }
 
   /** Returns whether the event may be emitted now. */
-  const read = (event: GenerationEvent): boolean => {
+  #read(event: GenerationEvent): boolean {
     switch (event.type) {
       case 'text-start':
-        text = event.form === 'answer' && event.phase !== 'commentary' ? '' : null
-        if (event.form === 'refusal') verdict = 'exempt'
+        this.#text = event.form === 'answer' && event.phase !== 'commentary' ? '' : null
+        if (event.form === 'refusal') this.#verdict = 'exempt'
         return true
       case 'text-delta':
-        if (text !== null) text += event.text
+        if (this.#text !== null) this.#text += event.text
         return true
       case 'text-end':
-        if (text === null || !event.complete) return true
-        if (hasFormat(text)) {
-          if (verdict !== 'wrong') verdict = 'right'
+        if (this.#text === null || !event.complete) return true
+        if (this.#hasFormat(this.#text)) {
+          if (this.#verdict !== 'wrong') this.#verdict = 'right'
           return true
         }
-        verdict = 'wrong'
-        wrongEnd = event
+        this.#verdict = 'wrong'
+        this.#wrongEnd = event
         return false
       case 'tool-call-start':
       case 'hosted-tool-start':
-        verdict = 'exempt'
+        this.#verdict = 'exempt'
         return true
       default:
         return true
     }
   }
-
-  const finish = (event: Finish, out: GenerationEvent[]) => {
-    isWrong = event.reason === 'stop' && (verdict === 'wrong' || verdict === 'none')
-    if (wrongEnd !== null) out.push({ ...wrongEnd, complete: !isWrong })
-    out.push(isWrong ? { ...event, reason: 'invalid-output' } : event)
-  }
-
-  return {
-    push(batch) {
-      const out: GenerationEvent[] = []
-      for (const event of batch) {
-        if (event.type === 'finish') {
-          finish(event, out)
-          continue
-        }
-        if (wrongEnd !== null) out.push(wrongEnd)
-        wrongEnd = null
-        if (read(event)) out.push(event)
-      }
-      return out
-    },
-    isWrong: () => isWrong,
-  }
 }
 
 type TextEnd = Extract<GenerationEvent, { type: 'text-end' }>
-type Finish = Extract<GenerationEvent, { type: 'finish' }>

@@ -5,7 +5,7 @@ import type { Target } from '#inference/upstream.ts'
 import type { RequestContext } from '#lib/request-context.ts'
 import type { Log } from '#telemetry/log.ts'
 import { Calibration, createUsageLearning } from './calibration.ts'
-import { createTextCountCache, estimatedTokens, measureRequest, sumOf } from './measured-text.ts'
+import { estimatedTokens, measureRequest, sumOf, TextCountCache } from './measured-text.ts'
 import { type builtInTokenizer, countByTokenizer, createTokenizers } from './tokenizers.ts'
 import { createUpstreamCounts, modelKey, type UpstreamCountDeps } from './upstream-counts.ts'
 
@@ -45,7 +45,7 @@ export type TokenCounterDeps = Pick<UpstreamCountDeps, 'inference'> & {
 
 export function createTokenCounter(deps: TokenCounterDeps): TokenCounter {
   const { settings } = deps
-  const cache = createTextCountCache(settings)
+  const cache = new TextCountCache(settings)
   const countByUpstream = createUpstreamCounts({ ...deps, ...settings })
   const tokenizers = createTokenizers(deps)
   const modelsMax = settings.calibratedModelsMax

@@ -1,5 +1,5 @@
 import { type CountedRequest, countableOf, measureText } from '#inference/token-estimate.ts'
-import { createLru } from '#lib/lru.ts'
+import { createLru, type Lru } from '#lib/lru.ts'
 
 /** Kinds of text for which tokenizers differ in different ways. */
 export type ContentClass = 'prose' | 'code' | 'script'
@@ -47,26 +47,23 @@ type TextCounts = {
 }
 
 /** Caches counts by content, so that a growing conversation costs only its new messages. */
-export type TextCountCache = { of(text: string): TextCounts }
-
-export function createTextCountCache({ textsMax }: { textsMax: number }): TextCountCache {
-  const cache = createLru<string, TextCounts>(textsMax)
+export class TextCountCache {
+  readonly #cache: Lru<string, TextCounts>
   // A secret seed: clients cannot construct colliding texts.
-  const seed = crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n
-  return {
-    of(text) {
-      const key = `${Bun.hash(text, seed).toString(36)} ${text.length}`
-      const cached = cache.get(key)
-      if (cached !== undefined) return cached
-      const counts: TextCounts = {
-        key,
-        contentClass: classifyText(text),
-        estimatedTokens: null,
-        tokens: new Map(),
-      }
-      cache.set(key, counts)
-      return counts
-    },
+  readonly #seed = crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n
+
+  constructor({ textsMax }: { textsMax: number }) {
+    this.#cache = createLru(textsMax)
+  }
+
+  of(text: string): TextCounts {
+    const key = `${Bun.hash(text, this.#seed).toString(36)} ${text.length}`
+    const cached = this.#cache.get(key)
+    if (cached !== undefined) return cached
+    const contentClass = classifyText(text)
+    const counts: TextCounts = { key, contentClass, estimatedTokens: null, tokens: new Map() }
+    this.#cache.set(key, counts)
+    return counts
   }
 }
 
