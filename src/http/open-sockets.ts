@@ -1,5 +1,5 @@
 /** An open WebSocket, as the shutdown sees it. */
-export type OpenSocket = {
+type OpenSocket = {
   /** Accepts no more work, and closes when the current work is done. */
   drain(): void
   /** Whether work is in progress, or bytes are unsent. */

@@ -22,7 +22,7 @@ import {
   referencedIds,
   updateConversation,
 } from './parse-conversation.ts'
-import { includeQuery, itemsQuery, renderPage } from './query.ts'
+import { includeQuery, itemsQuery, orNotFound, renderPage } from './query.ts'
 import { exampleIds, exampleInputItem } from './schema/examples.ts'
 import { storedItem } from './schema/input-items.ts'
 import { type ConversationObject, conversationObject } from './schema/response-object.ts'
@@ -76,7 +76,9 @@ Conversations of other users are not found.`,
       responses: { 200: conversationResponse('The conversation, without its items.') },
       errors: { not_found: conversationNotFound },
       handle: async ({ params: { id }, context }) =>
-        renderConversation(orNotFound(await conversations.find(context.principal.userId, id), id)),
+        renderConversation(
+          orNotFound('Conversation', await conversations.find(context.principal.userId, id), id),
+        ),
     }),
 
     endpoint({
@@ -94,7 +96,7 @@ Conversations of other users are not found.`,
       errors: { not_found: conversationNotFound, invalid_request: 'metadata is required.' },
       async handle({ params: { id }, body: metadata, context }) {
         const updated = await conversations.setMetadata(context.principal.userId, id, metadata)
-        return renderConversation(orNotFound(updated, id))
+        return renderConversation(orNotFound('Conversation', updated, id))
       },
     }),
 
@@ -118,7 +120,7 @@ Conversations of other users are not found.`,
       },
       errors: { not_found: conversationNotFound },
       async handle({ params: { id }, context }) {
-        if (!(await conversations.remove(context.principal.userId, id))) throw notFound(id)
+        orNotFound('Conversation', await conversations.remove(context.principal.userId, id), id)
         return { id, object: 'conversation.deleted', deleted: true }
       },
     }),
@@ -143,10 +145,10 @@ function itemEndpoints(deps: ConversationEndpointsDeps): Endpoint[] {
       async handle({ params: { id }, query, body: values, context }) {
         const { userId } = context.principal
         const existing = values.some(isToolOutput)
-          ? orNotFound(await conversations.items(userId, id), id)
+          ? orNotFound('Conversation', await conversations.items(userId, id), id)
           : []
         const items = await resolveItems(deps, userId, { values, existing })
-        const data = orNotFound(await conversations.addItems(userId, id, items), id)
+        const data = orNotFound('Conversation', await conversations.addItems(userId, id, items), id)
         return renderPage({ data, hasMore: false }, query.include)
       },
     }),
@@ -163,7 +165,7 @@ function itemEndpoints(deps: ConversationEndpointsDeps): Endpoint[] {
       errors: { not_found: conversationNotFound, invalid_request: 'order must be asc or desc.' },
       async handle({ params: { id }, query, context }) {
         const page = await conversations.listItems(context.principal.userId, id, query.page)
-        return renderPage(orNotFound(page, id), query.include)
+        return renderPage(orNotFound('Conversation', page, id), query.include)
       },
     }),
 
@@ -199,7 +201,9 @@ function itemEndpoints(deps: ConversationEndpointsDeps): Endpoint[] {
         const { userId } = context.principal
         const isRemoved = await conversations.removeItem(userId, id, itemId)
         if (!isRemoved) throw itemNotFound(id, itemId)
-        return renderConversation(orNotFound(await conversations.find(userId, id), id))
+        return renderConversation(
+          orNotFound('Conversation', await conversations.find(userId, id), id),
+        )
       },
     }),
   ]
@@ -222,17 +226,6 @@ async function resolveItems(
 
 function renderConversation({ id, createdAt, metadata }: Conversation): ConversationObject {
   return { id, object: 'conversation', created_at: unixSeconds(createdAt), metadata }
-}
-
-function orNotFound<T>(found: T | undefined, id: string): T {
-  if (found === undefined) throw notFound(id)
-  return found
-}
-
-function notFound(id: string): AppError {
-  return new AppError('not_found', `Conversation with id ${quote(id)} not found.`, {
-    param: 'conversation_id',
-  })
 }
 
 function itemNotFound(id: string, itemId: string): AppError {

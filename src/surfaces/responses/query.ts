@@ -1,5 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import type { QueryReader } from '#api/endpoint.ts'
+import { quote } from '#api/read-object.ts'
+import { listPage } from '#api/shapes.ts'
+import { AppError } from '#lib/errors.ts'
 import type { Page, PageRequest, StoredItem } from '#responses/response.ts'
 import { invalidField } from './read-object.ts'
 import { showItem } from './show.ts'
@@ -83,13 +86,22 @@ export const streamQuery: QueryReader<StreamQuery> = {
 }
 
 export function renderPage({ data, hasMore }: Page<StoredItem>, include: readonly string[]) {
-  return {
-    object: 'list',
-    data: data.map((item) => showItem(item, include)),
-    first_id: data[0]?.id ?? null,
-    last_id: data.at(-1)?.id ?? null,
-    has_more: hasMore,
-  }
+  return listPage(
+    data.map((item) => showItem(item, include)),
+    hasMore,
+  )
+}
+
+/** The object that was found; throws `not_found` if there is none. */
+export function orNotFound<T>(
+  kind: 'Conversation' | 'Response',
+  found: T | undefined | false,
+  id: string,
+): T {
+  if (found !== undefined && found !== false) return found
+  throw new AppError('not_found', `${kind} with id ${quote(id)} not found.`, {
+    param: `${kind.toLowerCase()}_id`,
+  })
 }
 
 /** Clients write a list as `include[]=a`, `include=a` or `include[0]=a`. */

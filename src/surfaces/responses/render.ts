@@ -5,27 +5,21 @@ import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { FrameRenderer } from '#responses/runs.ts'
 import type { ReasoningSeal } from '#sealing/seals.ts'
 import { FrameWriter, silentFrames } from './frames.ts'
-import type { OutputItem } from './items/item.ts'
 import { ItemList } from './items/item-list.ts'
 import type { ResponseEcho } from './schema/request.ts'
 import type { ResponseUsage, WireResponse } from './schema/response-object.ts'
 
-/** The Response object: part of the first and last events, and the response without streaming. */
-export type RenderedResponse = Omit<WireResponse, 'output'> & {
-  readonly output: readonly OutputItem[]
-}
-
 /** Renders events as the frames of one response, and as the object that they add up to. */
 export type ResponseRenderer = FrameRenderer & {
   /** The response as the client sees it; final after a terminal event. */
-  result(): RenderedResponse
+  result(): WireResponse
 }
 
 /** The format defines the first two; `invalid_output` is an extension. */
 type IncompleteReason = NonNullable<WireResponse['incomplete_details']>['reason']
 
 type Ending = Pick<
-  RenderedResponse,
+  WireResponse,
   'status' | 'error' | 'incomplete_details' | 'usage' | 'completed_at'
 >
 
@@ -51,7 +45,7 @@ export function createResponseRenderer(options: RendererOptions): ResponseRender
   let isOpened = false
   let terminalAt = 0
 
-  const result = (form: 'shown' | 'stored' = 'shown'): RenderedResponse => ({
+  const result = (form: 'shown' | 'stored' = 'shown'): WireResponse => ({
     ...responseHead(options),
     ...ending,
     output: items.output(form),
@@ -121,11 +115,11 @@ const openEnding: Ending = {
 
 /** A queued response, and its first frames. */
 export function renderQueued(options: Pick<RendererOptions, 'id' | 'createdAt' | 'echo'>): {
-  object: RenderedResponse
+  object: WireResponse
   frames: string
   count: number
 } {
-  const object: RenderedResponse = {
+  const object: WireResponse = {
     ...responseHead(options),
     ...openEnding,
     status: 'queued',
@@ -181,7 +175,7 @@ export function renderUsage(usage: Usage): ResponseUsage {
   }
 }
 
-type WireError = NonNullable<RenderedResponse['error']>
+type WireError = NonNullable<WireResponse['error']>
 
 function wireError({ wireCode, message, type, param }: AppError): WireError {
   return { code: wireCode, message, type, param }

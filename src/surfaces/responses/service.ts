@@ -30,7 +30,8 @@ import {
   readHistoryRequest,
 } from './history.ts'
 import { type ParsedCreate, parseCreateResponse } from './parse.ts'
-import { createResponseRenderer, type RenderedResponse, type ResponseRenderer } from './render.ts'
+import { createResponseRenderer, type ResponseRenderer } from './render.ts'
+import type { WireResponse } from './schema/response-object.ts'
 import { enqueueResponse, openQueuedRequest, startStored, startUnstored } from './start-response.ts'
 
 /** Creates responses, for HTTP and WebSocket connections alike. */
@@ -47,7 +48,7 @@ export type RunningResponse = {
   /** The SSE frames, without the final `[DONE]`. Either this or `result` is called, once. */
   source(): FrameSource<unknown>
   /** The complete response; throws if the generation fails. */
-  result(): Promise<RenderedResponse>
+  result(): Promise<WireResponse>
   /** The history for a response that continues this one; final when this one has ended. */
   history(): readonly StoredItem[]
 }

@@ -9,7 +9,8 @@ import type { QueuedResponse, ResponseHead } from '#responses/stored.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { runGeneration } from '#surfaces/run-generation.ts'
 import type { Log } from '#telemetry/log.ts'
-import { type RenderedResponse, renderQueued } from './render.ts'
+import { renderQueued } from './render.ts'
+import type { WireResponse } from './schema/response-object.ts'
 import type { ResponsePlan, ResponseServiceDeps, RunningResponse } from './service.ts'
 
 /** Runs an unstored response, which ends with its connection. */
@@ -86,7 +87,7 @@ export async function enqueueResponse(
         queuedKeepAlive,
       )
     },
-    result: async (): Promise<RenderedResponse> => object,
+    result: async (): Promise<WireResponse> => object,
     history: () => [...history.items, ...head.input],
   }
 }

@@ -1,15 +1,13 @@
 import { type Endpoint, endpoint, eventStream, json } from '#api/endpoint.ts'
-import { quote } from '#api/read-object.ts'
 import { deleted, listExample, listOf } from '#api/shapes.ts'
 import type { Config } from '#config/schema.ts'
 import { streamEvents } from '#http/event-stream.ts'
 import { followSignal } from '#lib/deadline.ts'
-import { AppError } from '#lib/errors.ts'
 import type { ResponseRuns } from '#responses/runs.ts'
 import type { ResponseStore } from '#responses/store.ts'
 import type { Log } from '#telemetry/log.ts'
 import { doneFrame } from './frames.ts'
-import { itemsQuery, renderPage, streamQuery } from './query.ts'
+import { itemsQuery, orNotFound, renderPage, streamQuery } from './query.ts'
 import { eventsDescription, streamEvent } from './schema/events.ts'
 import { exampleIds, exampleInputItem, exampleResponse, exampleStream } from './schema/examples.ts'
 import { storedItem } from './schema/input-items.ts'
@@ -64,12 +62,15 @@ ${eventsDescription}`,
       async handle({ params: { id }, query, context, request, server }) {
         const { userId } = context.principal
         if (!query.stream) {
-          return showResponse(orNotFound(await runs.find(userId, id), id), query.include)
+          return showResponse(
+            orNotFound('Response', await runs.find(userId, id), id),
+            query.include,
+          )
         }
         server?.timeout(request, 0)
         const { controller } = followSignal(context.signal)
         const from = { startingAfter: query.startingAfter, signal: controller.signal }
-        const frames = orNotFound(await runs.watch(userId, id, from), id)
+        const frames = orNotFound('Response', await runs.watch(userId, id, from), id)
         const subscriber = { controller, requestId: context.requestId, log }
         const source = frameSource(frames, subscriber, queuedKeepAlive)
         return streamEvents(source, { ...config.stream, closing: doneFrame })
@@ -97,7 +98,7 @@ ${eventsDescription}`,
       },
       errors: { not_found: responseNotFound },
       async handle({ params: { id }, context }) {
-        if (!(await runs.remove(context.principal.userId, id))) throw notFound(id)
+        orNotFound('Response', await runs.remove(context.principal.userId, id), id)
         return { id, object: 'response.deleted', deleted: true }
       },
     }),
@@ -119,7 +120,10 @@ ${eventsDescription}`,
       },
       errors: { not_found: responseNotFound },
       handle: async ({ params: { id }, context }) =>
-        showResponse(orNotFound(await runs.cancel(context.principal.userId, id), id), []),
+        showResponse(
+          orNotFound('Response', await runs.cancel(context.principal.userId, id), id),
+          [],
+        ),
     }),
 
     endpoint({
@@ -143,7 +147,7 @@ ${eventsDescription}`,
       },
       async handle({ params: { id }, query, context }) {
         const page = await responses.listInputItems(context.principal.userId, id, query.page)
-        return renderPage(orNotFound(page, id), query.include)
+        return renderPage(orNotFound('Response', page, id), query.include)
       },
     }),
   ]
@@ -151,14 +155,3 @@ ${eventsDescription}`,
 
 const idParam = { id: 'The id of the response.' }
 const responseNotFound = `Response with id "${exampleIds.response}" not found.`
-
-function orNotFound<T>(found: T | undefined, id: string): T {
-  if (found === undefined) throw notFound(id)
-  return found
-}
-
-function notFound(id: string): AppError {
-  return new AppError('not_found', `Response with id ${quote(id)} not found.`, {
-    param: 'response_id',
-  })
-}

@@ -3,7 +3,7 @@ import { assert } from '#lib/assert.ts'
 import { newId } from '#lib/id.ts'
 import { deltaHead } from '#surfaces/responses/frames.ts'
 import { withoutSearchResults } from '#surfaces/responses/show.ts'
-import type { EventOf, ItemContext, ItemForm, OpenItem } from './item.ts'
+import type { EventOf, ItemContext, OpenItem } from './item.ts'
 
 /** The progress events that clients know; strict clients fail on any other event type. */
 export const hostedStages: Readonly<Record<string, readonly string[]>> = {
@@ -32,15 +32,6 @@ export function openHostedTool(
   const head = deltaHead('response.mcp_call_arguments.delta', itemFields)
   let current: HostedToolItem = start.item
   let written: string | null = null
-  const item = (form: ItemForm) => {
-    const isWhole = form === 'stored' || includeSearchResults
-    return { ...(isWhole ? current : withoutSearchResults(current)), id }
-  }
-  const itemFrame = (stage: 'added' | 'done') =>
-    frames.frame(`response.output_item.${stage}`, {
-      output_index: outputIndex,
-      item: item('shown'),
-    })
 
   /** Ends streamed arguments, if any. */
   const endArguments = () => {
@@ -55,7 +46,6 @@ export function openHostedTool(
     return done + frames.frame(`response.${current.type}.${stage}`, itemFields)
   }
   return {
-    start: () => itemFrame('added'),
     push(event) {
       if (event.type === 'hosted-tool-progress') return progress(event.stage)
       assert(event.type === 'hosted-tool-delta', `${event.type} in a hosted tool`)
@@ -67,9 +57,12 @@ export function openHostedTool(
       assert(event.type === 'hosted-tool-end', `${event.type} ends a hosted tool`)
       const done = endArguments()
       current = event.item ?? { ...current, status: 'incomplete' }
-      return done + itemFrame('done')
+      return done
     },
-    item: (_, form) => item(form),
+    item(_, form) {
+      const isWhole = form === 'stored' || includeSearchResults
+      return { ...(isWhole ? current : withoutSearchResults(current)), id }
+    },
   }
 }
 

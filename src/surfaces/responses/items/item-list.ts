@@ -1,6 +1,7 @@
 import { type BlockEvent, endOfBlock } from '#inference/events.ts'
+import type { StoredItem } from '#responses/response.ts'
 import { openHostedTool } from './hosted-tool.ts'
-import type { ItemContext, ItemForm, ItemStatus, OpenItem, OutputItem } from './item.ts'
+import type { ItemContext, ItemForm, ItemStatus, OpenItem } from './item.ts'
 import { MessageItem } from './message.ts'
 import { openReasoning } from './reasoning.ts'
 import { openToolCall } from './tool-call.ts'
@@ -20,7 +21,8 @@ export class ItemList {
     this.#last = event
     if (this.#current === null) {
       this.#current = openItem(event, { ...this.#context, outputIndex: this.#closed.length })
-      return this.#current.start()
+      const added = this.#itemFrame('added', this.#current, 'in_progress')
+      return added + (this.#current.start?.() ?? '')
     }
     return event.type.endsWith('-end') ? this.#end(this.#current, event) : this.#current.push(event)
   }
@@ -34,17 +36,24 @@ export class ItemList {
   }
 
   /** The items so far, including the open one. */
-  output(form: ItemForm): OutputItem[] {
+  output(form: ItemForm): StoredItem[] {
     const items = this.#closed.map(({ item, status }) => item.item(status, form))
     return this.#current === null ? items : [...items, this.#current.item('in_progress', form)]
   }
 
   #end(item: OpenItem, event: BlockEvent): string {
-    const written = item.end(event)
-    const isCut = 'complete' in event && !event.complete
-    this.#closed.push({ item, status: isCut ? 'incomplete' : 'completed' })
+    const status = 'complete' in event && !event.complete ? 'incomplete' : 'completed'
+    const written = item.end(event) + this.#itemFrame('done', item, status)
+    this.#closed.push({ item, status })
     this.#current = null
     return written
+  }
+
+  #itemFrame(stage: 'added' | 'done', item: OpenItem, status: ItemStatus): string {
+    return this.#context.frames.frame(`response.output_item.${stage}`, {
+      output_index: this.#closed.length,
+      item: item.item(status, 'shown'),
+    })
   }
 }
 

@@ -1,13 +1,7 @@
 import type { BlockEvent, GenerationEvent } from '#inference/events.ts'
+import type { StoredItem } from '#responses/response.ts'
 import type { ReasoningSeal } from '#sealing/seals.ts'
 import type { Frames } from '#surfaces/responses/frames.ts'
-
-/** An output item on the wire, with an id that the gateway generated. */
-export type OutputItem = {
-  readonly id: string
-  readonly type: string
-  readonly [field: string]: unknown
-}
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
 
@@ -18,11 +12,13 @@ export type EventOf<T extends GenerationEvent['type']> = Extract<GenerationEvent
 
 /** A block of the generation while it is rendered. Methods return SSE frames. */
 export type OpenItem = {
-  start(): string
+  /** The frames after `output_item.added`. */
+  start?(): string
   push(event: BlockEvent): string
+  /** The frames before `output_item.done`. */
   end(event: BlockEvent): string
   /** The item so far. */
-  item(status: ItemStatus, form: ItemForm): OutputItem
+  item(status: ItemStatus, form: ItemForm): StoredItem
 }
 
 export type ItemContext = {

@@ -1,8 +1,9 @@
 import type { BlockEvent, Citation, TokenLogprob } from '#inference/events.ts'
 import { assert } from '#lib/assert.ts'
 import { newId } from '#lib/id.ts'
+import type { StoredItem } from '#responses/response.ts'
 import { type DeltaHead, deltaHead, type Frames } from '#surfaces/responses/frames.ts'
-import type { EventOf, ItemContext, ItemStatus, OpenItem, OutputItem } from './item.ts'
+import type { EventOf, ItemContext, ItemStatus, OpenItem } from './item.ts'
 
 export class MessageItem implements OpenItem {
   readonly #frames: Frames
@@ -15,6 +16,7 @@ export class MessageItem implements OpenItem {
   readonly #annotations: Annotation[] = []
   readonly #logprobs: object[] = []
   #text = ''
+  #hasPart = false
 
   constructor(start: EventOf<'text-start'>, { frames, outputIndex }: ItemContext) {
     this.#frames = frames
@@ -30,14 +32,11 @@ export class MessageItem implements OpenItem {
   }
 
   start(): string {
-    const item = this.#withContent('in_progress', [])
-    return (
-      this.#frames.frame('response.output_item.added', { output_index: this.#outputIndex, item }) +
-      this.#frames.frame('response.content_part.added', {
-        ...this.#partFields(),
-        part: this.#part(),
-      })
-    )
+    this.#hasPart = true
+    return this.#frames.frame('response.content_part.added', {
+      ...this.#partFields(),
+      part: this.#part(),
+    })
   }
 
   push(event: BlockEvent): string {
@@ -49,19 +48,17 @@ export class MessageItem implements OpenItem {
   end(event: BlockEvent): string {
     assert(event.type === 'text-end', `${event.type} ends a message`)
     const partFields = this.#partFields()
-    const item = this.item(event.complete ? 'completed' : 'incomplete')
     const done = this.#isRefusal
       ? this.#frames.frame('response.refusal.done', { ...partFields, refusal: this.#text })
       : this.#frames.frame('response.output_text.done', { ...partFields, ...this.#textFields() })
-    return (
-      done +
-      this.#frames.frame('response.content_part.done', { ...partFields, part: this.#part() }) +
-      this.#frames.frame('response.output_item.done', { output_index: this.#outputIndex, item })
-    )
+    const part = this.#part()
+    return done + this.#frames.frame('response.content_part.done', { ...partFields, part })
   }
 
-  item(status: ItemStatus): OutputItem {
-    return this.#withContent(status, [this.#part()])
+  item(status: ItemStatus): StoredItem {
+    const content = this.#hasPart ? [this.#part()] : []
+    const phase = this.#phase === undefined ? {} : { phase: this.#phase }
+    return { id: this.#id, type: 'message', status, role: 'assistant', content, ...phase }
   }
 
   #addText(event: EventOf<'text-delta'>): string {
@@ -100,11 +97,6 @@ export class MessageItem implements OpenItem {
 
   #textFields() {
     return { text: this.#text, logprobs: this.#logprobs }
-  }
-
-  #withContent(status: ItemStatus, content: readonly object[]): OutputItem {
-    const phase = this.#phase === undefined ? {} : { phase: this.#phase }
-    return { id: this.#id, type: 'message', status, role: 'assistant', content, ...phase }
   }
 }
 

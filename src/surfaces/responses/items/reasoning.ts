@@ -1,7 +1,7 @@
 import { assert } from '#lib/assert.ts'
 import { newId } from '#lib/id.ts'
 import { deltaHead } from '#surfaces/responses/frames.ts'
-import type { EventOf, ItemContext, ItemForm, ItemStatus, OpenItem } from './item.ts'
+import type { EventOf, ItemContext, OpenItem } from './item.ts'
 
 export function openReasoning(
   start: EventOf<'reasoning-start'>,
@@ -26,17 +26,6 @@ export function openReasoning(
     if (text !== '' || payload !== null) sealed = reasoningSeal.seal({ text, payload, maker })
     return sealed
   }
-  const item = (_: ItemStatus, form: ItemForm) => {
-    const text = form === 'shown' && includeSealed ? '' : rawText()
-    const encrypted = form === 'stored' || includeSealed ? seal() : undefined
-    return {
-      id,
-      type: 'reasoning',
-      summary: parts.map(summaryPart),
-      ...(text === '' ? {} : { content: [{ type: 'reasoning_text', text }] }),
-      ...(encrypted === undefined ? {} : { encrypted_content: encrypted }),
-    }
-  }
   const closePart = () => {
     if (openPart === null) return ''
     openPart = null
@@ -56,13 +45,7 @@ export function openReasoning(
       frames.frame('response.reasoning_summary_part.added', { ...place(), part: summaryPart('') })
     )
   }
-  const itemFrame = (stage: 'added' | 'done', status: ItemStatus) =>
-    frames.frame(`response.output_item.${stage}`, {
-      output_index: outputIndex,
-      item: item(status, 'shown'),
-    })
   return {
-    start: () => itemFrame('added', 'in_progress'),
     push(event) {
       assert(event.type === 'reasoning-delta', `${event.type} in reasoning`)
       const opened = event.part === openPart ? '' : startPart(event.part)
@@ -72,8 +55,18 @@ export function openReasoning(
     end(event) {
       assert(event.type === 'reasoning-end', `${event.type} ends reasoning`)
       ending = event
-      return closePart() + itemFrame('done', event.complete ? 'completed' : 'incomplete')
+      return closePart()
     },
-    item,
+    item(_, form) {
+      const text = form === 'shown' && includeSealed ? '' : rawText()
+      const encrypted = form === 'stored' || includeSealed ? seal() : undefined
+      return {
+        id,
+        type: 'reasoning',
+        summary: parts.map(summaryPart),
+        ...(text === '' ? {} : { content: [{ type: 'reasoning_text', text }] }),
+        ...(encrypted === undefined ? {} : { encrypted_content: encrypted }),
+      }
+    },
   }
 }

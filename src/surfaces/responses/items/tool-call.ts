@@ -1,7 +1,7 @@
 import { assert } from '#lib/assert.ts'
 import { newId } from '#lib/id.ts'
 import { deltaHead } from '#surfaces/responses/frames.ts'
-import type { EventOf, ItemContext, ItemStatus, OpenItem } from './item.ts'
+import type { EventOf, ItemContext, OpenItem } from './item.ts'
 
 export function openToolCall(
   { call }: EventOf<'tool-call-start'>,
@@ -15,21 +15,7 @@ export function openToolCall(
   const head = deltaHead(`${stem}.delta`, place)
   let text = ''
 
-  const item = (status: ItemStatus) => ({
-    id,
-    type: isCustom ? 'custom_tool_call' : 'function_call',
-    status,
-    call_id: call.callId,
-    name: call.name,
-    [field]: text,
-    ...(call.namespace === undefined ? {} : { namespace: call.namespace }),
-  })
   return {
-    start: () =>
-      frames.frame('response.output_item.added', {
-        output_index: outputIndex,
-        item: item('in_progress'),
-      }),
     push(event) {
       assert(event.type === 'tool-call-delta', `${event.type} in a tool call`)
       text += event.text
@@ -37,14 +23,16 @@ export function openToolCall(
     },
     end(event) {
       assert(event.type === 'tool-call-end', `${event.type} ends a tool call`)
-      return (
-        frames.frame(`${stem}.done`, { ...place, [field]: text }) +
-        frames.frame('response.output_item.done', {
-          output_index: outputIndex,
-          item: item(event.complete ? 'completed' : 'incomplete'),
-        })
-      )
+      return frames.frame(`${stem}.done`, { ...place, [field]: text })
     },
-    item,
+    item: (status) => ({
+      id,
+      type: isCustom ? 'custom_tool_call' : 'function_call',
+      status,
+      call_id: call.callId,
+      name: call.name,
+      [field]: text,
+      ...(call.namespace === undefined ? {} : { namespace: call.namespace }),
+    }),
   }
 }

@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { oneOf } from '#api/request-schema.ts'
 import { nullable } from '#api/shapes.ts'
 import type { Frozen } from '#lib/frozen.ts'
+import type { StoredItem } from '#responses/response.ts'
 import { storedItem } from './input-items.ts'
 import { outputItem } from './output-items.ts'
 import { responseEcho } from './request.ts'
@@ -59,7 +60,9 @@ export const responseObject = Type.Object(
       ['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled'],
       'The last four are final.',
     ),
-    output: Type.Array(outputItem, { description: 'The output items so far, in order.' }),
+    output: Type.Array(Type.Unsafe<StoredItem>(outputItem), {
+      description: 'The output items so far, in order.',
+    }),
     ...outcome,
     ...responseEcho.properties,
   },

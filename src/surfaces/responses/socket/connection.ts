@@ -1,22 +1,20 @@
 import type { CallerContext } from '#api/endpoint.ts'
 import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
-import type { OpenSocket } from '#http/open-sockets.ts'
+import { beginStream, type FrameSink } from '#http/event-stream.ts'
 import { logFailure } from '#http/request-lifecycle.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import type { ResponseService } from '#surfaces/responses/service.ts'
 import type { Log } from '#telemetry/log.ts'
-import { type CreateFrame, errorFrame, readClientFrame } from './frames.ts'
+import {
+  type CreateFrame,
+  type EventEnding,
+  errorFrame,
+  readClientFrame,
+  toServerFrames,
+} from './frames.ts'
 import type { HistoryMemory } from './memory.ts'
 import { createOutbox, type Wire } from './outbox.ts'
-import { createEventSink, runRequest } from './run-request.ts'
-
-/** The connection of one client. It serves one request at a time. */
-export type Connection = OpenSocket & {
-  receive(message: string | Uint8Array): void
-  drained(): void
-  closed(): void
-}
 
 export type ConnectionDeps = {
   service: ResponseService
@@ -28,6 +26,8 @@ export type ConnectionDeps = {
   /** Of the handshake. The requests of the connection have contexts of their own. */
   context: CallerContext
 }
+
+export type Connection = ReturnType<typeof openConnection>
 
 /** Why a connection accepts no more requests, and how it is closed after the running one. */
 type Shutdown = {
@@ -42,7 +42,8 @@ const normalClosure = 1000
 const policyViolation = 1008
 const serviceRestart = 1012
 
-export function openConnection(deps: ConnectionDeps, wire: Wire): Connection {
+/** The connection of one client. It serves one request at a time. */
+export function openConnection(deps: ConnectionDeps, wire: Wire) {
   const { config, memory } = deps
   const outbox = createOutbox(wire, config.stream)
   const { ageMaxMs } = config.websocket
@@ -78,23 +79,41 @@ export function openConnection(deps: ConnectionDeps, wire: Wire): Connection {
     if (shutdown !== null) close(shutdown)
   }
 
+  /**
+   * Runs a request and remembers its history for a later one. A failure before the first event, or a
+   * missing terminal event, is reported by an error frame; any other failure is an event. A failed
+   * request removes its predecessor from memory, as the format requires.
+   */
   async function run({ body, streamId }: CreateFrame, signal: AbortSignal): Promise<void> {
     const requestId = `${deps.context.requestId}.${++requestCount}`
-    const sink = createEventSink(outbox, { streamId, disconnect: () => wire.terminate() })
+    let ending = null as EventEnding
+    const sink: FrameSink = {
+      write(events) {
+        const converted = toServerFrames(events, streamId)
+        ending = converted.ending ?? ending
+        return outbox.write(converted.frames)
+      },
+      end: () => {},
+      close: () => wire.terminate(),
+    }
     try {
-      const context = async () => requestContext(await authorize(), { requestId, signal })
-      await runRequest(deps, { body, context, sink })
+      const principal = await authorize()
+      const receivedAtMs = performance.now()
+      const context = { ...deps.context, principal, receivedAtMs, requestId, signal }
+      const response = await deps.service.create(body, context, memory)
+      const { pump } = await beginStream(response.source(), config.stream)
+      await pump(sink, '')
+      if (signal.aborted) return
+      if (ending === null) throw missingEnd()
+      // Stored responses can be continued on any connection.
+      if (ending === 'ended' && body['store'] === false) {
+        memory.remember(response.id, response.history())
+      }
     } catch (error) {
       sendError(toAppError(error), streamId, requestId)
+    } finally {
+      if (ending !== 'ended') memory.forget(String(body['previous_response_id']))
     }
-  }
-
-  function requestContext(
-    principal: Principal,
-    own: Pick<CallerContext, 'requestId' | 'signal'>,
-  ): CallerContext {
-    const { keyId, trace } = deps.context
-    return { ...own, principal, keyId, trace, receivedAtMs: performance.now() }
   }
 
   /** Closes the connection of a principal that has lost its permission. */
@@ -135,7 +154,7 @@ export function openConnection(deps: ConnectionDeps, wire: Wire): Connection {
   }
 
   return {
-    receive(message) {
+    receive(message: string | Uint8Array) {
       const frame = readClientFrame(message, config.limits)
       if (frame.kind === 'create') enqueue(frame)
       if (frame.kind === 'invalid') sendError(frame.error, frame.streamId)
@@ -163,4 +182,11 @@ function tooOld(ageMaxMs: number): Shutdown {
 
 function draining(): AppError {
   return new AppError('draining', 'The server is shutting down.', { retryAfterS: 1 })
+}
+
+function missingEnd(): AppError {
+  return new AppError(
+    'internal_error',
+    'The event stream ended without a terminal event; retrieve the response by its id.',
+  )
 }

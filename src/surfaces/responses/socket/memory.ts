@@ -1,21 +1,8 @@
+import type { Config } from '#config/schema.ts'
 import type { StoredItem } from '#responses/response.ts'
-import type { ConnectionMemory } from '#surfaces/responses/history.ts'
 
 /** The histories of the unstored responses of one connection. */
-export type HistoryMemory = ConnectionMemory & {
-  /** `items`: the history of a request that continues this response. */
-  remember(responseId: string, items: readonly StoredItem[]): void
-  forget(responseId: string): void
-  /** Forgets everything when the connection closes. */
-  clear(): void
-}
-
-export type MemoryLimits = {
-  /** Maximum JSON characters per connection. */
-  readonly memoryCharsMax: number
-  /** Maximum JSON characters of all connections of this process. */
-  readonly memoryTotalCharsMax: number
-}
+export type HistoryMemory = ReturnType<ReturnType<typeof createHistoryMemories>['open']>
 
 /** Clients continue their last response; a few more support branches. */
 const responsesMax = 8
@@ -28,11 +15,13 @@ type Entry = {
 }
 
 /** Creates the memories of all connections of this process, which evict the oldest entries. */
-export function createHistoryMemories(limits: MemoryLimits): { open(): HistoryMemory } {
+export function createHistoryMemories(
+  limits: Pick<Config['websocket'], 'memoryCharsMax' | 'memoryTotalCharsMax'>,
+) {
   const allEntries = new Set<Entry>()
   let totalChars = 0
 
-  function open(): HistoryMemory {
+  function open() {
     const entries = new Map<string, Entry>()
     let connectionChars = 0
 
@@ -46,8 +35,9 @@ export function createHistoryMemories(limits: MemoryLimits): { open(): HistoryMe
     }
 
     return {
-      find: (responseId) => entries.get(responseId)?.items,
-      remember(responseId, items) {
+      find: (responseId: string) => entries.get(responseId)?.items,
+      /** `items`: the history of a request that continues this response. */
+      remember(responseId: string, items: readonly StoredItem[]) {
         const chars = countChars(items)
         if (chars > limits.memoryCharsMax || chars > limits.memoryTotalCharsMax) return
         const entry = { responseId, items, chars, evict: () => forget(responseId) }
@@ -65,6 +55,7 @@ export function createHistoryMemories(limits: MemoryLimits): { open(): HistoryMe
         }
       },
       forget,
+      /** Forgets everything when the connection closes. */
       clear() {
         for (const responseId of entries.keys()) forget(responseId)
       },

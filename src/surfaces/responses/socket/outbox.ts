@@ -13,29 +13,18 @@ export type Wire = Pick<
   | 'getBufferedAmount'
 >
 
+/** Maximum number of queued frames; a client that causes more does not read at all. */
+const queuedFramesMax = 64
+/** How often a stalled client is checked. */
+const stallCheckMs = 250
+
 /**
  * Sends frames to one client at its speed. Nothing is sent while an earlier frame is buffered, so at
  * most one frame is buffered at a time. Measured: `sendText` returns -1 when a frame was buffered and
  * 0 when the socket is closed; `drain` is called after a full or partial flush, but not when the
  * buffer was flushed while a message came in.
  */
-export type Outbox = {
-  /** Writes frames of a response. Returns 0 if the client disconnected, a promise under backpressure. */
-  write(frames: readonly string[]): number | Promise<number>
-  /** Sends a frame that belongs to no response, or queues it under backpressure. */
-  push(frame: string): void
-  /** Closes the connection when everything has been sent. */
-  finish(closeCode: number, reason: string): void
-  drained(): void
-  closed(): void
-}
-
-/** Maximum number of queued frames; a client that causes more does not read at all. */
-const queuedFramesMax = 64
-/** How often a stalled client is checked. */
-const stallCheckMs = 250
-
-export function createOutbox(wire: Wire, { readerStallMs }: { readerStallMs: number }): Outbox {
+export function createOutbox(wire: Wire, { readerStallMs }: { readerStallMs: number }) {
   const queued: string[] = []
   let isOpen = true
   let stall: ReturnType<typeof setInterval> | null = null
@@ -81,21 +70,30 @@ export function createOutbox(wire: Wire, { readerStallMs }: { readerStallMs: num
   }
 
   /** Sends frames in one system call. */
-  const writeCorked = (frames: readonly string[], from: number) =>
+  const writeCorked = (frames: readonly string[], from: number): number | Promise<number> =>
     isOpen ? wire.cork(() => write(frames, from)) : 0
 
   return {
-    write: (frames) => writeCorked(frames, 0),
-    push(frame) {
+    /** Writes frames of a response. Returns 0 if the client disconnected, a promise under backpressure. */
+    write: (frames: readonly string[]) => writeCorked(frames, 0),
+    /** Sends a frame that belongs to no response, or queues it under backpressure. */
+    push(frame: string): void {
       if (!isOpen) return
-      if (stall === null) return send(frame)
-      if (queued.length >= queuedFramesMax) return wire.terminate()
+      if (stall === null) {
+        send(frame)
+        return
+      }
+      if (queued.length >= queuedFramesMax) {
+        wire.terminate()
+        return
+      }
       queued.push(frame)
       // A client that does not read may not send further requests. A paused socket does not notice
       // a disconnect; the stall timer bounds that.
       wire.pause()
     },
-    finish(closeCode, reason) {
+    /** Closes the connection when everything has been sent. */
+    finish(closeCode: number, reason: string) {
       close = () => wire.close(closeCode, reason)
       if (stall === null) close()
     },
