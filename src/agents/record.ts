@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { oneOf } from '#api/request-schema.ts'
 import { instant, nullable } from '#api/shapes.ts'
 import type { Frozen } from '#lib/frozen.ts'
 import type { JsonObject } from '#lib/json.ts'
@@ -62,9 +63,7 @@ export const agentRecord = Type.Object(
     name: Type.String(),
     description: nullable(Type.String(), 'The purpose of the agent.'),
     model: Type.String({ description: 'The model that it is based on.' }),
-    status: Type.Union([Type.Literal('ready'), Type.Literal('model_unavailable')], {
-      description: 'Whether its model is available.',
-    }),
+    status: oneOf(['ready', 'model_unavailable'], 'Whether its model is available.'),
     is_owner: Type.Boolean({ description: 'Whether you own it.' }),
     is_editable: Type.Boolean({
       description:

@@ -6,6 +6,7 @@ import {
   Type,
 } from '@sinclair/typebox'
 import { withNulls } from '#api/described.ts'
+import { oneOf } from '#api/request-schema.ts'
 import type { JsonObject } from '#lib/json.ts'
 
 // A null field counts as absent, also in the objects of a body.
@@ -32,11 +33,6 @@ const list = (maxItems: number, description: string) =>
   Type.Array(nonEmpty(itemCharsMax), { maxItems, description })
 const range = (minimum: number, maximum: number) => Type.Number({ minimum, maximum })
 const count = () => Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
-const oneOf = <Value extends string>(description: string, ...values: Value[]) =>
-  Type.Union(
-    values.map((value) => Type.Literal(value)),
-    { description },
-  )
 
 const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 const sampling = strict(
@@ -47,7 +43,7 @@ const sampling = strict(
     presence_penalty: Type.Optional(range(-2, 2)),
     frequency_penalty: Type.Optional(range(-2, 2)),
     max_output_tokens: Type.Optional(count()),
-    reasoning_effort: Type.Optional(oneOf('The effort of reasoning models.', ...efforts)),
+    reasoning_effort: Type.Optional(oneOf(efforts, 'The effort of reasoning models.')),
   },
   { description: 'Defaults for requests; absent: the default of the model.' },
 )
@@ -55,11 +51,8 @@ const sampling = strict(
 const visibility = strict(
   {
     kind: oneOf(
+      ['owner', 'groups', 'users', 'everyone'],
       'Who may see and call the agent besides its owner.',
-      'owner',
-      'groups',
-      'users',
-      'everyone',
     ),
     groups: Type.Optional(list(sharedWithMax, 'Group names. Requires the kind `groups`.')),
     users: Type.Optional(list(sharedWithMax, 'Token subjects. Requires the kind `users`.')),
@@ -90,7 +83,7 @@ const mcpTool = strict({
   }),
   allowed_tools: Type.Optional(list(allowedToolsMax, 'Names of its tools; absent: all.')),
   require_approval: Type.Optional(
-    oneOf('Whether the client must approve each call; absent: `always`.', 'always', 'never'),
+    oneOf(['always', 'never'], 'Whether the client must approve each call; absent: `always`.'),
   ),
 })
 

@@ -1,4 +1,4 @@
-import { type TSchema, Type } from '@sinclair/typebox'
+import { type TLiteral, type TSchema, type TUnion, Type } from '@sinclair/typebox'
 
 /** Builders of keys. The unit is the last word of a name. */
 type KeyOptions = { env?: string; secret?: true }
@@ -11,6 +11,16 @@ export const whole = (
 ) => Type.Integer({ description, ...options })
 export const flag = (description: string, value: boolean) =>
   Type.Boolean({ description, default: value })
+/** One of these values; the first is the default. */
+export const choice = <const Value extends string>(
+  description: string,
+  values: readonly [Value, ...Value[]],
+  options: KeyOptions = {},
+): TUnion<TLiteral<Value>[]> =>
+  Type.Union(
+    values.map((value) => Type.Literal(value)),
+    { description, default: values[0], ...options },
+  )
 export const section = <T extends Record<string, TSchema>>(description: string, keys: T) =>
   Type.Object(keys, { description, default: {}, additionalProperties: false })
 export const entry = <T extends Record<string, TSchema>>(description: string, keys: T) =>

@@ -14,7 +14,7 @@ import { sealingKeys } from '#sealing/config.ts'
 import { speechKeys } from '#speech/config.ts'
 import { storageKeys } from '#storage/config.ts'
 import { translationsKeys } from '#translations/config.ts'
-import { section, text, whole } from './keys.ts'
+import { choice, section, text, whole } from './keys.ts'
 
 /**
  * Every configuration key with type, default, unit (the last word of its name) and description. The
@@ -65,9 +65,7 @@ export const configSchema = Type.Object(
       [Type.Literal('debug'), Type.Literal('info'), Type.Literal('warn'), Type.Literal('error')],
       { description: 'Minimum severity of log lines.', default: 'info', env: 'LOG_LEVEL' },
     ),
-    logFormat: Type.Union([Type.Literal('json'), Type.Literal('text')], {
-      description: 'One JSON object per line, or readable text.',
-      default: 'json',
+    logFormat: choice('One JSON object per line, or readable text.', ['json', 'text'], {
       env: 'LOG_FORMAT',
     }),
     stream: section('Streams to clients.', {

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { Type } from '@sinclair/typebox'
-import { entry, section, text, whole } from '#config/keys.ts'
+import { choice, entry, section, text, whole } from '#config/keys.ts'
 import type { Config } from '#config/schema.ts'
 import { llamaKeys, localUpstreamName } from './llama-config.ts'
 import { upstreamEntry } from './upstream-config.ts'
@@ -8,15 +8,7 @@ import { upstreamEntry } from './upstream-config.ts'
 /** A `[[model]]` of the file. */
 const modelEntry = entry('A model with a name that you choose.', {
   name: text('Name that callers use.'),
-  mode: Type.Union(
-    [
-      Type.Literal('generate'),
-      Type.Literal('embed'),
-      Type.Literal('rerank'),
-      Type.Literal('transcribe'),
-    ],
-    { description: 'What the model does.', default: 'generate' },
-  ),
+  mode: choice('What the model does.', ['generate', 'embed', 'rerank', 'transcribe']),
   upstreams: Type.Array(Type.String({ minLength: 1 }), {
     description: 'Upstreams that serve the model, in order of preference.',
     minItems: 1,
@@ -72,12 +64,11 @@ export const modelsKeys = {
       pattern: '^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$',
     }),
   }),
-  transport: Type.Union([Type.Literal('socket'), Type.Literal('fetch')], {
-    description:
-      'HTTP client for upstreams: socket is our own HTTP/1.1 client; fetch is that of Bun, which supports HTTP_PROXY, HTTPS_PROXY and HTTP/2. fetch costs more per event, has no connect deadline, does not retry on stale connections, and tolerates malformed responses.',
-    default: 'socket',
-    env: 'SLUICE_TRANSPORT',
-  }),
+  transport: choice(
+    'HTTP client for upstreams: socket is our own HTTP/1.1 client; fetch is that of Bun, which supports HTTP_PROXY, HTTPS_PROXY and HTTP/2. fetch costs more per event, has no connect deadline, does not retry on stale connections, and tolerates malformed responses.',
+    ['socket', 'fetch'],
+    { env: 'SLUICE_TRANSPORT' },
+  ),
   deadlines: section('Deadlines of upstream requests, each with its own error code.', {
     connectMs: whole('Time to connect; not enforced with transport = "fetch".', {
       default: 5_000,
@@ -108,10 +99,10 @@ export const modelsKeys = {
   }),
   ...llamaKeys,
   tokens: section('Counting input tokens.', {
-    tokenizer: Type.Union([Type.Literal('o200k'), Type.Literal('none')], {
-      description: 'Built-in tokenizer for models without one; uses 100 MB after the first count.',
-      default: 'o200k',
-    }),
+    tokenizer: choice(
+      'Built-in tokenizer for models without one; uses 100 MB after the first count.',
+      ['o200k', 'none'],
+    ),
     patienceMs: whole('How long a count may take before an estimate is returned.', {
       default: 1_000,
       minimum: 0,

@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { oneOf } from '#api/request-schema.ts'
 import { nullable } from '#api/shapes.ts'
 import type { Frozen } from '#lib/frozen.ts'
 import type { AvailableModel } from './model-resolver.ts'
@@ -24,14 +25,9 @@ export const modelRecord = Type.Object(
     }),
     name: Type.Optional(Type.String({ description: 'Of an agent.' })),
     description: Type.Optional(nullable(Type.String(), 'Of an agent.')),
-    mode: Type.Union(
-      [
-        Type.Literal('generate'),
-        Type.Literal('embed'),
-        Type.Literal('rerank'),
-        Type.Literal('transcribe'),
-      ],
-      { description: 'The kind of requests that the model serves.' },
+    mode: oneOf(
+      ['generate', 'embed', 'rerank', 'transcribe'],
+      'The kind of requests that the model serves.',
     ),
     capabilities: Type.Array(Type.String(), {
       description: 'Such as `tools`, `vision` and `reasoning`; empty if unknown.',

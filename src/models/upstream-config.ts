@@ -1,11 +1,11 @@
 import { Type } from '@sinclair/typebox'
-import { entry, flag, text, whole } from '#config/keys.ts'
+import { choice, entry, flag, text, whole } from '#config/keys.ts'
 
 const quirks = {
-  maxTokensField: Type.Union([Type.Literal('max_tokens'), Type.Literal('max_completion_tokens')], {
-    description: 'The request field that limits the output of a chat upstream.',
-    default: 'max_tokens',
-  }),
+  maxTokensField: choice('The request field that limits the output of a chat upstream.', [
+    'max_tokens',
+    'max_completion_tokens',
+  ]),
   reasoningFields: Type.Array(
     Type.Union([Type.Literal('reasoning'), Type.Literal('reasoning_content')]),
     {
@@ -14,30 +14,19 @@ const quirks = {
       default: ['reasoning', 'reasoning_content'],
     },
   ),
-  reasoningEffort: Type.Union(
-    [Type.Literal('reasoning_effort'), Type.Literal('enable_thinking'), Type.Literal('none')],
-    {
-      description: 'How a reasoning effort is sent to a chat upstream.',
-      default: 'reasoning_effort',
-    },
-  ),
+  reasoningEffort: choice('How a reasoning effort is sent to a chat upstream.', [
+    'reasoning_effort',
+    'enable_thinking',
+    'none',
+  ]),
   streamUsage: flag('Whether stream_options.include_usage may be sent.', true),
   lateSystemMessages: flag(
     'Whether the upstream accepts system messages after the first message; otherwise they are sent as user messages.',
     false,
   ),
-  prefill: Type.Union(
-    [
-      Type.Literal('none'),
-      Type.Literal('automatic'),
-      Type.Literal('continue_final_message'),
-      Type.Literal('prefix'),
-    ],
-    {
-      description:
-        'How a chat upstream continues an assistant message at the end of the input: not at all, automatically (llama.cpp, Ollama), with continue_final_message (vLLM, SGLang), or with prefix (DeepSeek, Mistral).',
-      default: 'none',
-    },
+  prefill: choice(
+    'How a chat upstream continues an assistant message at the end of the input: not at all, automatically (llama.cpp, Ollama), with continue_final_message (vLLM, SGLang), or with prefix (DeepSeek, Mistral).',
+    ['none', 'automatic', 'continue_final_message', 'prefix'],
   ),
   developerRole: flag(
     'Whether the upstream accepts the role developer; otherwise system is sent.',
@@ -53,32 +42,26 @@ const quirks = {
     false,
   ),
   files: flag('Whether the upstream accepts content parts of type file, or documents.', false),
-  keyHeader: Type.Union([Type.Literal('x-api-key'), Type.Literal('authorization')], {
-    description: 'The header that carries the credential of a messages upstream.',
-    default: 'x-api-key',
-  }),
-  thinking: Type.Union([Type.Literal('adaptive'), Type.Literal('budget'), Type.Literal('none')], {
-    description:
-      'How thinking is requested from a messages upstream: by effort, by a token budget, or not at all.',
-    default: 'budget',
-  }),
+  keyHeader: choice('The header that carries the credential of a messages upstream.', [
+    'x-api-key',
+    'authorization',
+  ]),
+  thinking: choice(
+    'How thinking is requested from a messages upstream: by a token budget, by effort, or not at all.',
+    ['budget', 'adaptive', 'none'],
+  ),
   outputFormat: flag('Whether a messages upstream supports output_config.format.', false),
   defaultMaxTokens: whole(
     'The max_tokens sent to a messages upstream if the request sets no limit.',
     { default: 32_000, minimum: 1 },
   ),
-  rerankFields: Type.Union([Type.Literal('documents'), Type.Literal('texts')], {
-    description:
-      'The request field of /rerank: documents (Cohere, Jina, vLLM), or texts (text-embeddings-inference).',
-    default: 'documents',
-  }),
-  tokenCounter: Type.Union(
-    [Type.Literal('none'), Type.Literal('native'), Type.Literal('vllm'), Type.Literal('llama.cpp')],
-    {
-      description:
-        'How the upstream counts tokens: native to its protocol (responses, messages), or with the endpoint of these servers (chat).',
-      default: 'none',
-    },
+  rerankFields: choice(
+    'The request field of /rerank: documents (Cohere, Jina, vLLM), or texts (text-embeddings-inference).',
+    ['documents', 'texts'],
+  ),
+  tokenCounter: choice(
+    'How the upstream counts tokens: native to its protocol (responses, messages), or with the endpoint of these servers (chat).',
+    ['none', 'native', 'vllm', 'llama.cpp'],
   ),
 }
 

@@ -15,30 +15,19 @@ type Renderer<Result> = {
   result(): Result
 }
 
-/** How the owner of a generation cancels it, and tells whether it may still be retried. */
-type GenerationControl = {
-  readonly signal: AbortSignal
-  readonly committed: () => boolean
-}
-
 type RunGenerationOptions<Result> = {
-  generate: (control: GenerationControl) => EventBatches
+  generate: (control: {
+    signal: AbortSignal
+    /** Whether output was sent, so that the generation cannot be retried. */
+    committed: () => boolean
+  }) => EventBatches
   renderer: Renderer<Result>
   context: Pick<RequestContext, 'requestId' | 'signal'>
   log: Pick<Log, 'error'>
 }
 
 /** A generation that runs at the pace of its client and ends with its connection. */
-export type RunningGeneration<Result> = {
-  /** Either this or `result` is called, once. */
-  source(): FrameSource<EventBatch>
-  /** Throws if the generation fails. */
-  result(): Promise<Result>
-}
-
-export function runGeneration<Result>(
-  options: RunGenerationOptions<Result>,
-): RunningGeneration<Result> {
+export function runGeneration<Result>(options: RunGenerationOptions<Result>) {
   const { renderer, log, context } = options
   const { controller } = followSignal(context.signal)
   const { signal } = controller
@@ -48,7 +37,8 @@ export function runGeneration<Result>(
   const end = () => void batches.return().catch(() => {})
   signal.addEventListener('abort', end, { once: true })
   return {
-    source: () => ({
+    /** Either this or `result` is called, once. */
+    source: (): FrameSource<EventBatch> => ({
       items: batches,
       render: renderer.push,
       fail(error) {
@@ -64,6 +54,7 @@ export function runGeneration<Result>(
       },
       abandon: () => controller.abort(new AppError('client_closed', 'The client disconnected.')),
     }),
+    /** Throws if the generation fails. */
     result: () => fold(batches, renderer),
   }
 }

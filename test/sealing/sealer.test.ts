@@ -99,7 +99,7 @@ describe('sealed reasoning', () => {
     { text: 'Hm, yes.', payload: null, maker: null },
     { text: '', payload: 'gAAA', maker: 'native/model' },
     { text: 'Hm.', payload: 'gAAA', maker: 'native/model' },
-  ])('comes back whole: %j', (reasoning) => {
+  ])('opens to the sealed value: %j', (reasoning) => {
     const seal = createSeals(sealer, 'alice').reasoning
     expect(seal.open(seal.seal(reasoning))).toEqual(reasoning)
     expect(() => createSeals(sealer, 'bob').reasoning.open(seal.seal(reasoning))).toThrow()

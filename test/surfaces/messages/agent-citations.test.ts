@@ -81,7 +81,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     const whole = await client.messages.create(body(demo))
     const citations: unknown[] = []
     const stream = client.messages.stream(body(demo))
-    stream.on('citation', (told) => citations.push(told))
+    stream.on('citation', (citation) => citations.push(citation))
     expect(plain(await stream.finalMessage())).toEqual(plain(whole))
     expect(citations).toEqual([citation()])
   })
@@ -114,8 +114,8 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
         { role: 'user', content: 'Really?' },
       ],
     })
-    const { messages: told } = clients.asked()
-    const said = (told as { role: string; content: unknown }[]).map(({ content }) => content)
+    const { messages: sent } = clients.asked()
+    const said = (sent as { role: string; content: unknown }[]).map(({ content }) => content)
     expect(said).toContain('Until March. And so on.')
   })
 })

@@ -146,8 +146,7 @@ describe.each(ways)('before the first output, $way', ({ stream }) => {
       'You passed 4000 input tokens, but the maximum context length is 4096 with the output.',
       'You passed 4000 input tokens, but the maximum context length is 4096 with the output.',
     ],
-  ])('a prompt that is too long has the message that clients parse: %s', async (...told) => {
-    const [message, words] = told
+  ])('a prompt that is too long has the message that clients parse: %s', async (message, words) => {
     upstream.answer(refused(400, { message }))
     const failure = await readFailure(await ask(gateway, stream), gateway)
     expect([failure.status, failure.type]).toEqual([400, 'invalid_request_error'])

@@ -141,7 +141,7 @@ describe('a stream', () => {
       const wire = renderer.push([{ type: 'generation-start' }, ...block.slice(0, 2)])
       const beats = Array.from({ length: 8 }, renderer.heartbeat).join('')
       const frames = checkMessageBeginning(wire + beats).slice(-8)
-      expect(frames.map(({ delta: told }) => told)).toEqual([
+      expect(frames.map(({ delta }) => delta)).toEqual([
         ...[undefined, undefined, undefined, delta],
         ...[undefined, undefined, undefined, delta],
       ])

@@ -170,7 +170,7 @@ describe('a chat upstream', () => {
     expect(await refused.text()).toContain('The model does not accept files')
   })
 
-  test('gets thinking, format, user, session and tier as far as it supports them', async () => {
+  test('gets the supported ones of thinking, format, user, session and tier', async () => {
     const answer = { type: 'object', properties: { answer: { type: 'integer' } } }
     const format = { type: 'json_schema', schema: answer }
     const body = await sent(
