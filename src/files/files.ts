@@ -23,45 +23,38 @@ export function isAtLeast(role: Role, required: Role): boolean {
 
 export type Attributes = Readonly<Record<string, string | number | boolean>>
 
-/** A file that the principal may read. */
-export type FileNode = {
+type NodeFields = {
   readonly id: string
   readonly name: string
   /** Null at the top level, and if the principal may not read the parent folder. */
   readonly folderId: string | null
   readonly ownerId: string
+  readonly ownerName: string | null
   readonly createdBy: string
-  readonly bytes: number
-  readonly mimeType: string
-  readonly sha256: string
-  readonly attributes: Attributes
-  readonly purpose: string
   readonly version: number
   readonly createdAt: Date
   readonly updatedAt: Date
   /** The role of the principal. */
   readonly role: Role
+  /** Whether it or a folder above it is shared. */
+  readonly isShared: boolean
 }
 
-/** A file as the API returns it. */
-export type FileView = FileNode & {
+/** A file that the principal may read. */
+export type FileView = NodeFields & {
   readonly kind: 'file'
-  readonly ownerName: string | null
-  /** Whether the file or a folder above it is shared. */
-  readonly isShared: boolean
+  readonly bytes: number
+  readonly mimeType: string
+  readonly sha256: string
+  readonly attributes: Attributes
+  readonly purpose: string
   readonly expiresAt: Date | null
   /** Over the collections that the principal can see; null: none of them has the file. */
   readonly retrieval: FileRetrieval | null
 }
 
-export type FolderView = Pick<
-  FileNode,
-  'id' | 'name' | 'folderId' | 'ownerId' | 'createdBy' | 'version' | 'createdAt' | 'updatedAt'
-> & {
+export type FolderView = NodeFields & {
   readonly kind: 'folder'
-  readonly role: Role
-  readonly ownerName: string | null
-  readonly isShared: boolean
   /** Direct children, each counted up to 1,000. */
   readonly childCounts: { readonly files: number; readonly folders: number }
 }

@@ -12,7 +12,6 @@ import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
 import { type Checker, compileChecker } from '#lib/schema.ts'
 import { refused, refusedBySchema } from '#lib/unprocessable.ts'
-import type { OnConflict } from './files.ts'
 
 const uuidForm = '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$'
 /** Names have at most 255 bytes; much longer ones are refused unparsed. */
@@ -70,62 +69,44 @@ export const copy = strict({
 })
 export const restore = strict({ on_conflict: onConflict() })
 
-const newFolderChecker = compileChecker(newFolder)
-const fileChangeChecker = compileChecker(fileChange)
-const folderChangeChecker = compileChecker(folderChange)
-const moveChecker = compileChecker(move)
-const copyChecker = compileChecker(copy)
-const restoreChecker = compileChecker(restore)
+export const parseNewFolder = parserOf(newFolder, (fields) => ({
+  ...placementOf(fields),
+  name: fields.name,
+}))
+export const parseCopy = parserOf(copy, (fields) => ({
+  ...placementOf(fields),
+  name: fields.name ?? null,
+}))
+export const parseRestore = parserOf(restore, onConflictOf)
+export const parseMove = parserOf(move, changeOf)
+export const parseFolderChange = parserOf(folderChange, changeOf)
+export const parseFileChange = parserOf(fileChange, ({ attributes, ...fields }) => ({
+  ...changeOf(fields),
+  ...(attributes === undefined ? {} : { attributes }),
+}))
 
-type NameConflict = { readonly onConflict: Exclude<OnConflict, 'replace'> }
+export type ParsedChange = ReturnType<typeof parseFileChange>
 
-export function parseNewFolder(
-  body: unknown,
-): NameConflict & { name: string; folderId: string | null } {
-  const { name, folder_id: folderId = null, on_conflict } = parseFields(newFolderChecker, body)
-  return { name, folderId, onConflict: on_conflict ?? 'fail' }
+/** Of a body; throws a 422 that names the field. */
+function parserOf<T extends TSchema, R>(schema: T, read: (fields: Static<T>) => R) {
+  const checker = compileChecker(schema)
+  return (body: unknown): R => read(parseFields(checker, body))
 }
 
-export type ParsedChange = NameConflict & {
-  readonly name?: string
-  readonly attributes?: unknown
-  readonly folderId?: string | null
+function onConflictOf(fields: Static<typeof restore>) {
+  return { onConflict: fields.on_conflict ?? ('fail' as const) }
 }
 
-export function parseFileChange(body: unknown): ParsedChange {
-  const { attributes, ...fields } = parseFields(fileChangeChecker, body)
-  return { ...changeOf(fields), ...(attributes === undefined ? {} : { attributes }) }
+function placementOf(fields: Pick<Static<typeof copy>, 'folder_id' | 'on_conflict'>) {
+  return { folderId: fields.folder_id ?? null, ...onConflictOf(fields) }
 }
 
-export function parseFolderChange(body: unknown): ParsedChange {
-  return changeOf(parseFields(folderChangeChecker, body))
-}
-
-export function parseMove(body: unknown): ParsedChange {
-  return changeOf(parseFields(moveChecker, body))
-}
-
-function changeOf({
-  name,
-  folder_id: folderId,
-  on_conflict,
-}: Static<typeof folderChange>): ParsedChange {
+function changeOf({ name, folder_id: folderId, ...fields }: Static<typeof folderChange>) {
   return {
     ...(name === undefined ? {} : { name }),
     ...(folderId === undefined ? {} : { folderId }),
-    onConflict: on_conflict ?? 'fail',
+    ...onConflictOf(fields),
   }
-}
-
-export function parseCopy(
-  body: unknown,
-): NameConflict & { folderId: string | null; name: string | null } {
-  const { name = null, folder_id: folderId = null, on_conflict } = parseFields(copyChecker, body)
-  return { name, folderId, onConflict: on_conflict ?? 'fail' }
-}
-
-export function parseRestore(body: unknown): NameConflict {
-  return { onConflict: parseFields(restoreChecker, body).on_conflict ?? 'fail' }
 }
 
 /** Validates a body or query; throws a 422 that names the field. */

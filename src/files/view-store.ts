@@ -1,7 +1,13 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
-import type { Attributes, FileRetrieval, NodeView, RetrievalStatus } from '#files/files.ts'
-import { roleOfRank } from '#files/files.ts'
+import {
+  type FileRetrieval,
+  type FileView,
+  type FolderView,
+  type NodeView,
+  type RetrievalStatus,
+  roleOfRank,
+} from '#files/files.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 
 /** The database or a transaction. */
@@ -66,29 +72,20 @@ type StateRow = {
   readonly rank: number
 }
 
-type ViewRow = {
-  readonly id: string
-  readonly kind: 'file' | 'folder'
-  readonly name: string
-  readonly folder_id: string | null
-  readonly owner_id: string
-  readonly owner_name: string | null
-  readonly created_by: string
-  readonly version: number
-  readonly created_ms: number
-  readonly updated_ms: number
-  readonly rank: number
-  readonly is_shared: boolean
-  readonly bytes: string | null
-  readonly mime_type: string | null
-  readonly sha256: string | null
-  readonly attributes: Attributes | null
-  readonly purpose: string | null
-  readonly expires_ms: number | null
-  readonly states: readonly StateRow[] | null
-  readonly counts: { readonly files: number; readonly folders: number } | null
-  readonly sort_key: string
-}
+/** Columns of files are null in a folder, and `childCounts` in a file. */
+type ViewRow = Omit<
+  FileView,
+  'kind' | 'role' | 'createdAt' | 'updatedAt' | 'expiresAt' | 'retrieval'
+> &
+  Pick<FolderView, 'childCounts'> & {
+    readonly kind: 'file' | 'folder'
+    readonly rank: number
+    readonly createdMs: number
+    readonly updatedMs: number
+    readonly expiresMs: number | null
+    readonly states: readonly StateRow[] | null
+    readonly sortKey: string
+  }
 
 export type SortedView = { readonly view: NodeView; readonly sortKey: string }
 
@@ -108,24 +105,25 @@ export async function readViews(
     readable as materialized (
       select parent.id from (select distinct parent_id as id from page offset 0) parent
       where ${rankOn(sql`parent.id`, principal)} is not null)
-    select ranked.id, ranked.kind, ranked.name, ranked.owner_id, ranked.created_by, ranked.version,
-      ranked.rank, ranked.sort_key, app_user.subject as owner_name,
-      (select readable.id from readable where readable.id = ranked.parent_id) as folder_id,
-      ${millis(sql`ranked.created_at`)} as created_ms,
-      ${millis(sql`ranked.updated_at`)} as updated_ms,
-      ${millis(sql`file.expires_at`)} as expires_ms,
-      file.bytes::text as bytes, file.mime_type, file.sha256, file.attributes, file.purpose,
-      is_node_shared(ranked.id) as is_shared,
+    select ranked.id, ranked.kind, ranked.name, ranked.version, ranked.rank,
+      ranked.owner_id as "ownerId", app_user.subject as "ownerName",
+      ranked.created_by as "createdBy", ranked.sort_key as "sortKey",
+      (select readable.id from readable where readable.id = ranked.parent_id) as "folderId",
+      ${millis(sql`ranked.created_at`)} as "createdMs",
+      ${millis(sql`ranked.updated_at`)} as "updatedMs",
+      ${millis(sql`file.expires_at`)} as "expiresMs",
+      file.bytes::float8 as bytes, file.mime_type as "mimeType", file.sha256, file.attributes,
+      file.purpose, is_node_shared(ranked.id) as "isShared",
       case ranked.kind when 'file' then (select json_agg(state_row order by state_row.name)
         from ${statesOf(sql`ranked.id`, principal)} state_row) end as states,
       case ranked.kind when 'folder' then json_build_object(
-        'files', ${countOf('file')}, 'folders', ${countOf('folder')}) end as counts
+        'files', ${countOf('file')}, 'folders', ${countOf('folder')}) end as "childCounts"
     from ranked
     left join file on file.node_id = ranked.id
     left join app_user on app_user.id = ranked.owner_id
     where ranked.rank is not null
     order by ranked.position`)
-  return rows.map((row) => ({ view: viewOf(row), sortKey: row.sort_key }))
+  return rows.map((row) => ({ view: viewOf(row), sortKey: row.sortKey }))
 }
 
 export async function readView(
@@ -155,33 +153,18 @@ export function millis(column: SQL): SQL {
 }
 
 function viewOf(row: ViewRow): NodeView {
-  const common = {
-    id: row.id,
-    name: row.name,
-    folderId: row.folder_id,
-    ownerId: row.owner_id,
-    ownerName: row.owner_name,
-    createdBy: row.created_by,
-    version: row.version,
-    createdAt: new Date(row.created_ms),
-    updatedAt: new Date(row.updated_ms),
-    role: roleOfRank(row.rank),
-    isShared: row.is_shared,
+  const { kind, rank, createdMs, updatedMs, expiresMs, states, sortKey: _, ...columns } = row
+  const { bytes, mimeType, sha256, attributes, purpose, childCounts, ...fields } = columns
+  const node = {
+    ...fields,
+    createdAt: new Date(createdMs),
+    updatedAt: new Date(updatedMs),
+    role: roleOfRank(rank),
   }
-  if (row.kind === 'folder') {
-    return { ...common, kind: 'folder', childCounts: row.counts ?? { files: 0, folders: 0 } }
-  }
-  return {
-    ...common,
-    kind: 'file',
-    bytes: Number(row.bytes),
-    mimeType: row.mime_type ?? '',
-    sha256: row.sha256 ?? '',
-    attributes: row.attributes ?? {},
-    purpose: row.purpose ?? '',
-    expiresAt: row.expires_ms === null ? null : new Date(row.expires_ms),
-    retrieval: retrievalOf(row.states ?? []),
-  }
+  if (kind === 'folder') return { ...node, kind, childCounts }
+  const content = { bytes, mimeType, sha256, attributes, purpose }
+  const expiresAt = expiresMs === null ? null : new Date(expiresMs)
+  return { ...node, kind, ...content, expiresAt, retrieval: retrievalOf(states ?? []) }
 }
 
 function retrievalOf(states: readonly StateRow[]): FileRetrieval | null {

@@ -2,16 +2,17 @@ import { Type } from '@sinclair/typebox'
 import { bytes, type Endpoint, type EndpointInput, endpoint } from '#api/endpoint.ts'
 import { ifMatchHeader, ifNoneMatchHeader } from '#api/shapes.ts'
 import type { Config } from '#config/schema.ts'
-import type { FileNode } from '#files/files.ts'
+import type { FileView } from '#files/files.ts'
 import { fileExample, fileNotFound } from '#files/record.ts'
 import { parseNodeId } from '#files/tree/checks.ts'
+import type { Files } from '#files/tree.ts'
 import { entityTag, isKnown, readIfMatch } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
-import type { RequestContext, RequestPrincipal } from '#lib/request-context.ts'
+import type { RequestContext } from '#lib/request-context.ts'
 import type { Storage } from '#storage/storage.ts'
 
 export type DownloadEndpointsDeps = {
-  files: { find(principal: RequestPrincipal, id: string): Promise<FileNode> }
+  files: Pick<Files, 'find'>
   storage: Pick<Storage, 'read'>
   config: Pick<Config, 'stream'>
 }
@@ -106,7 +107,7 @@ export function downloadEndpoints({ files, storage, config }: DownloadEndpointsD
 /** Bytes from `start` to before `end`. */
 type ByteRange = { readonly start: number; readonly end: number }
 
-function rangeOf(request: Request, { sha256, bytes }: FileNode) {
+function rangeOf(request: Request, { sha256, bytes }: FileView) {
   const ifRange = request.headers.get('if-range')
   if (ifRange !== null && ifRange.trim() !== entityTag(sha256)) return null
   return parseRange(request.headers.get('range'), bytes)
@@ -133,7 +134,7 @@ export function parseRange(
   return start >= bytes ? 'unsatisfiable' : { start, end }
 }
 
-function headersOf(file: FileNode): Headers {
+function headersOf(file: FileView): Headers {
   return new Headers({
     'accept-ranges': 'bytes',
     'cache-control': 'private, no-cache',

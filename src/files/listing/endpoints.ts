@@ -15,13 +15,14 @@ import {
 import { oneOf } from '#files/schema.ts'
 import type { Files } from '#files/tree.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
-import type { ChildrenParams, SearchParams } from './listing.ts'
 import {
+  type ChildrenParams,
   childrenBody,
   childrenQuery,
   listQuery,
   parseChildren,
   parseSearch,
+  type SearchParams,
   searchBody,
   searchQuery,
   trashQuery,

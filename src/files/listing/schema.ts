@@ -1,8 +1,7 @@
-import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox'
+import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { id, oneOf, optional, parseFields, strict } from '#files/schema.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { refused } from '#lib/unprocessable.ts'
-import type { ChildrenParams, ListParams, SearchParams } from './listing.ts'
 
 const limitDefault = 20
 const limitMax = 100
@@ -77,7 +76,7 @@ const childrenChecker = compileChecker(childrenBody)
 const searchChecker = compileChecker(searchBody)
 const trashChecker = compileChecker(trashParams)
 
-export const listQuery = queryOf(listParams, (value): ListParams => {
+export const listQuery = queryOf(listParams, (value) => {
   const fields = parseFields(listChecker, value)
   if (fields.after && fields.before) {
     throw refused('before', '"before" cannot be combined with "after".')
@@ -97,8 +96,12 @@ export const trashQuery = queryOf(trashParams, (value) => ({
   limit: parseFields(trashChecker, value).limit ?? limitMax,
 }))
 
-export function parseChildren(value: unknown): ChildrenParams {
-  const fields: Static<typeof childrenBody> = parseFields(childrenChecker, value)
+export type ListParams = ReturnType<typeof listQuery.read>
+export type ChildrenParams = ReturnType<typeof parseChildren>
+export type SearchParams = ReturnType<typeof parseSearch>
+
+export function parseChildren(value: unknown) {
+  const fields = parseFields(childrenChecker, value)
   return {
     folderId: fields.folder_id ?? null,
     scope: fields.scope ?? 'all',
@@ -110,8 +113,8 @@ export function parseChildren(value: unknown): ChildrenParams {
   }
 }
 
-export function parseSearch(value: unknown): SearchParams {
-  const fields: Static<typeof searchBody> = parseFields(searchChecker, value)
+export function parseSearch(value: unknown) {
+  const fields = parseFields(searchChecker, value)
   const query = fields.query ?? fields.q ?? ''
   if (/\0/.test(query) || !query.isWellFormed()) {
     throw refused('query', '"query" must be plain text.')

@@ -15,15 +15,11 @@ import {
 } from '#files/view-store.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { Order, PagePosition, Sort } from './cursor.ts'
-import type {
-  ChildrenParams,
-  ListParams,
-  PathFolder,
-  Scope,
-  SearchParams,
-  TrashedItem,
-} from './listing.ts'
+import type { PathFolder, TrashedItem } from './listing.ts'
+import type { ChildrenParams, ListParams, SearchParams } from './schema.ts'
 
+/** The principal's own files, files shared with them, or both. */
+type Scope = ListParams['scope']
 type Rows = Promise<readonly SortedView[]>
 
 export function createListingStore({ drizzle }: FilesDatabase) {

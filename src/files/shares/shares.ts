@@ -64,31 +64,7 @@ export type NewGrant = {
   readonly role: GrantedRole
 }
 
-/**
- * Changes require the role `manager`. A resource that the principal may not read is `not_found`.
- */
-export type Shares = {
-  /** Principals who may not share see the shares that apply to them. */
-  list(principal: RequestPrincipal, resource: SharedResource): Promise<readonly Share[]>
-  /** A grantee has one role on a resource: the new one replaces the old. */
-  add(
-    principal: RequestPrincipal,
-    resource: SharedResource,
-    grant: NewGrant,
-  ): Promise<{ share: Share; isNew: boolean }>
-  /** Throws `conflict` of code `inherited` for a share of a folder above. */
-  change(
-    principal: RequestPrincipal,
-    resource: SharedResource,
-    shareId: string,
-    role: GrantedRole,
-  ): Promise<Share>
-  /** Users may also remove their own access. */
-  remove(principal: RequestPrincipal, resource: SharedResource, shareId: string): Promise<void>
-  /** The reasons for a user's access. Other users than the principal require the role `manager`. */
-  access(principal: RequestPrincipal, resource: SharedResource, userId: string): Promise<Access>
-  findGrantees(text: string): Promise<readonly Grantee[]>
-}
+export type Shares = ReturnType<typeof createShares>
 
 const sharesMax = 1_000
 const granteesMax = 20
@@ -100,14 +76,24 @@ type ResourceAccess = {
   readonly role: Role
 }
 
-export function createShares(deps: { database: FilesDatabase; now: () => Date }): Shares {
+/** Changes require the role `manager`. A resource that the principal may not read is `not_found`. */
+export function createShares(deps: { database: FilesDatabase; now: () => Date }) {
   const store = createShareStore(deps.database)
   const { inTrees } = createTreeStore(deps.database)
 
-  const accessTo = async (principal: RequestPrincipal, resource: SharedResource) =>
-    resource.type === 'collection'
-      ? collectionAccess(resource)
-      : nodeAccess(await store.findNode(principal, resource.id), resource)
+  const accessTo = async (
+    principal: RequestPrincipal,
+    resource: SharedResource,
+    find = store.findNode,
+  ): Promise<ResourceAccess> => {
+    const { type, id } = resource
+    if (type === 'collection') return { target: { type, id }, ...resource }
+    const node = await find(principal, id)
+    return {
+      target: { type: 'node', id },
+      ...requireNode(node, { kind: type, id, role: 'viewer' }),
+    }
+  }
 
   /** Checks the access inside the transaction, with the tree locked. */
   const changing = <T>(
@@ -116,23 +102,25 @@ export function createShares(deps: { database: FilesDatabase; now: () => Date })
     work: (transaction: Transaction, access: ResourceAccess) => Promise<T>,
   ): Promise<T> => {
     const nodes = resource.type === 'collection' ? [] : [resource.id]
-    return inTrees({ nodes, owners: [] }, async (transaction) =>
-      work(
-        transaction,
-        resource.type === 'collection'
-          ? collectionAccess(resource)
-          : nodeAccess(await findNode(transaction, principal, resource.id), resource),
-      ),
-    )
+    return inTrees({ nodes, owners: [] }, async (transaction) => {
+      const find: typeof store.findNode = (...node) => findNode(transaction, ...node)
+      return work(transaction, await accessTo(principal, resource, find))
+    })
   }
 
   return {
-    async list(principal, resource) {
+    /** Principals who may not share see the shares that apply to them. */
+    async list(principal: RequestPrincipal, resource: SharedResource) {
       const { target, role } = await accessTo(principal, resource)
       const grantedTo = isAtLeast(role, 'manager') ? null : principal
       return store.list(target, { principal, grantedTo })
     },
-    async add(principal, resource, { grantee, mustBeKnown, role }) {
+    /** A grantee has one role on a resource: the new one replaces the old. */
+    async add(
+      principal: RequestPrincipal,
+      resource: SharedResource,
+      { grantee, mustBeKnown, role }: NewGrant,
+    ) {
       requireRole((await accessTo(principal, resource)).role, 'manager', resource.type)
       if (mustBeKnown && (await store.findUser(grantee.id)) === undefined) {
         throw refused('principal.id', 'There is no known user with this id.', 'principal_not_found')
@@ -150,7 +138,13 @@ export function createShares(deps: { database: FilesDatabase; now: () => Date })
         return { share: await findShare(transaction, principal, access, id), isNew }
       })
     },
-    change: (principal, resource, shareId, role) =>
+    /** Throws `conflict` of code `inherited` for a share of a folder above. */
+    change: (
+      principal: RequestPrincipal,
+      resource: SharedResource,
+      shareId: string,
+      role: GrantedRole,
+    ) =>
       changing(principal, resource, async (transaction, access) => {
         const share = await findShare(transaction, principal, access, shareId)
         requireRole(access.role, 'manager', resource.type)
@@ -158,7 +152,8 @@ export function createShares(deps: { database: FilesDatabase; now: () => Date })
         await changeShare(transaction, shareId, { role, grantedBy: principal.userId })
         return findShare(transaction, principal, access, shareId)
       }),
-    remove: (principal, resource, shareId) =>
+    /** Users may also remove their own access. */
+    remove: (principal: RequestPrincipal, resource: SharedResource, shareId: string) =>
       changing(principal, resource, async (transaction, access) => {
         const share = await findShare(transaction, principal, access, shareId)
         const isOwnAccess = share.grantee.type === 'user' && share.grantee.id === principal.userId
@@ -166,7 +161,12 @@ export function createShares(deps: { database: FilesDatabase; now: () => Date })
         requireDirect(share)
         await deleteShare(transaction, shareId)
       }),
-    async access(principal, resource, userId) {
+    /** The reasons for a user's access. Other users than the principal require the role `manager`. */
+    async access(
+      principal: RequestPrincipal,
+      resource: SharedResource,
+      userId: string,
+    ): Promise<Access> {
       const { target, ownerId, role } = await accessTo(principal, resource)
       if (userId !== principal.userId) requireRole(role, 'manager', resource.type)
       const user = await store.findUser(userId)
@@ -182,24 +182,8 @@ export function createShares(deps: { database: FilesDatabase; now: () => Date })
         role: isOwner ? 'owner' : highestRole(via),
       }
     },
-    findGrantees: (text) => store.findGrantees(text, granteesMax),
+    findGrantees: (text: string) => store.findGrantees(text, granteesMax),
   }
-}
-
-function collectionAccess({
-  id,
-  ownerId,
-  role,
-}: Extract<SharedResource, { type: 'collection' }>): ResourceAccess {
-  return { target: { type: 'collection', id }, ownerId, role }
-}
-
-function nodeAccess(
-  node: Awaited<ReturnType<typeof findNode>>,
-  { type: kind, id }: { type: 'file' | 'folder'; id: string },
-): ResourceAccess {
-  const { ownerId, role } = requireNode(node, { kind, id, role: 'viewer' })
-  return { target: { type: 'node', id }, ownerId, role }
 }
 
 /** Throws `not_found` for a share that the principal cannot list. */

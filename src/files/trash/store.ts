@@ -16,27 +16,16 @@ export type TrashedNode = NodeRef &
     readonly role: Role | null
   }
 
-type TrashedRow = {
-  readonly id: string
-  readonly kind: 'file' | 'folder'
-  readonly parent_id: string | null
-  readonly owner_id: string
-  readonly name: string
-  readonly trash_id: string
-  readonly trashed_ms: number
-  readonly is_parent_live: boolean
-  readonly rank: number | null
-}
-
 export async function findTrashed(
   handle: Handle,
   principal: RequestPrincipal,
   id: string,
 ): Promise<TrashedNode | undefined> {
-  const [row] = await handle.execute<TrashedRow>(sql`
-    select node.id, node.kind, node.parent_id, node.owner_id, node.name, node.trash_id,
-      ${millis(sql`node.trashed_at`)} as trashed_ms,
-      node.parent_id is null or parent.trashed_at is null as is_parent_live,
+  type Row = Omit<TrashedNode, 'trashedAt' | 'role'> & { trashedMs: number; rank: number | null }
+  const [row] = await handle.execute<Row>(sql`
+    select node.id, node.kind, node.parent_id as "parentId", node.owner_id as "ownerId", node.name,
+      node.trash_id as "trashId", ${millis(sql`node.trashed_at`)} as "trashedMs",
+      node.parent_id is null or parent.trashed_at is null as "isParentLive",
       greatest(case when node.owner_id = ${principal.userId}::uuid then 4 end,
         ${rankOn(sql`node.parent_id`, principal)},
         (select max(share.role) from share
@@ -45,17 +34,8 @@ export async function findTrashed(
     from node left join node parent on parent.id = node.parent_id
     where node.id = ${id}::uuid and node.trashed_at is not null`)
   if (row === undefined) return undefined
-  return {
-    id: row.id,
-    kind: row.kind,
-    parentId: row.parent_id,
-    ownerId: row.owner_id,
-    name: row.name,
-    trashId: row.trash_id,
-    trashedAt: new Date(row.trashed_ms),
-    isParentLive: row.is_parent_live,
-    role: row.rank === null ? null : roleOfRank(row.rank),
-  }
+  const role = row.rank === null ? null : roleOfRank(row.rank)
+  return { ...row, trashedAt: new Date(row.trashedMs), role }
 }
 
 /** Moves nodes to the trash; `trashId` is the node that was deleted. */

@@ -1,4 +1,4 @@
-import { isAtLeast, notifyInBatches, type OnConflict } from '#files/files.ts'
+import { isAtLeast, type NodeView, notifyInBatches, type OnConflict } from '#files/files.ts'
 import { nameKey } from '#files/names.ts'
 import {
   freeName,
@@ -16,10 +16,12 @@ import {
   type TreeLocation,
   writeNode,
 } from '#files/tree/store.ts'
-import type { Files, TreeDeps } from '#files/tree.ts'
+import type { NodeOfKind, TreeDeps } from '#files/tree.ts'
 import { readView } from '#files/view-store.ts'
 import type { Transaction } from '#jobs/jobs.ts'
+import type { IsExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import {
   findTrashed,
   findTrashedSubtree,
@@ -28,10 +30,17 @@ import {
   untrashNodes,
 } from './store.ts'
 
-/** Moves a node with everything in it to the trash of its owner. */
+/**
+ * Moves a node with everything in it to the trash of its owner, and counts the trashed nodes. Throws
+ * `folder_not_empty`.
+ */
 export const removeNode =
-  (deps: TreeDeps): Files['remove'] =>
-  (principal, { kind, id }, { isRecursive, ifVersion }) =>
+  (deps: TreeDeps) =>
+  (
+    principal: RequestPrincipal,
+    { kind, id }: NodeOfKind,
+    { isRecursive, ifVersion }: { isRecursive: boolean; ifVersion: IsExpected | null },
+  ) =>
     deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
       const found = await findNode(transaction, principal, id)
       requireVersion(requireNode(found, { kind, id, role: 'editor' }), ifVersion)
@@ -51,8 +60,11 @@ export const removeNode =
 
 /** Deletes a file permanently, whether or not it is in the trash. Requires its owner. */
 export const deleteFile =
-  (deps: TreeDeps): Files['deleteFile'] =>
-  (principal, { id, ifVersion }) =>
+  (deps: TreeDeps) =>
+  (
+    principal: RequestPrincipal,
+    { id, ifVersion }: { id: string; ifVersion: IsExpected | null },
+  ): Promise<void> =>
     deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
       const trashed = await findTrashed(transaction, principal, id)
       if (trashed?.role !== 'owner' || trashed.kind !== 'file') {
@@ -66,10 +78,15 @@ export const deleteFile =
 /**
  * Restores a node with everything that was trashed along with it, to its folder or, if that is gone,
  * to the top level of its owner. A node outside the trash is returned unchanged.
+ * Throws `gone` after the retention time of the trash.
  */
 export const restoreNode =
-  (deps: TreeDeps): Files['restore'] =>
-  (principal, { kind, id }, { onConflict }) =>
+  (deps: TreeDeps) =>
+  (
+    principal: RequestPrincipal,
+    { kind, id }: NodeOfKind,
+    { onConflict }: { onConflict: OnConflict },
+  ): Promise<NodeView> =>
     deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
       const trashed = await findTrashed(transaction, principal, id)
       if (trashed === undefined) {

@@ -1,6 +1,6 @@
 import type { FileView, NewContent, NewFile, OnConflict } from '#files/files.ts'
 import { nameKey, parseName } from '#files/names.ts'
-import type { Files, TreeDeps } from '#files/tree.ts'
+import type { TreeDeps } from '#files/tree.ts'
 import { readView } from '#files/view-store.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
@@ -28,13 +28,9 @@ import {
 
 type NodeChange = { transaction: Transaction; principal: RequestPrincipal; id: string }
 
-export function createAdditions({
-  store,
-  storage,
-  hooks,
-  limits,
-  now,
-}: TreeDeps): Pick<Files, 'create' | 'createFolder' | 'copy' | 'replaceContent'> {
+type Placement = { readonly folderId: string | null; readonly onConflict: OnConflict }
+
+export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps) {
   /** Null adds to the top level of the principal's own tree. */
   function inDestination<T>(
     { principal, folderId }: { principal: RequestPrincipal; folderId: string | null },
@@ -92,7 +88,11 @@ export function createAdditions({
   }
 
   return {
-    async create(principal, file) {
+    /**
+     * Creates a file from stored content, owned by the owner of the folder. Throws `conflict` of code
+     * `name_conflict`, `unprocessable`, and `service_unavailable` if the content is no longer stored.
+     */
+    async create(principal: RequestPrincipal, file: NewFile): Promise<FileView> {
       await keepContent(file)
       return inDestination({ ...file, principal }, async (transaction, location) => {
         const name = parseName(file.name)
@@ -110,7 +110,7 @@ export function createAdditions({
       })
     },
 
-    createFolder: (principal, folder) =>
+    createFolder: (principal: RequestPrincipal, folder: Placement & { name: string }) =>
       inDestination({ ...folder, principal }, async (transaction, location) => {
         requireDepth(location, 1)
         const node = { ...folder, name: parseName(folder.name), kind: 'folder' } as const
@@ -120,7 +120,12 @@ export function createAdditions({
         return view
       }),
 
-    async copy(principal, id, to) {
+    /** Requires read access to the source. */
+    async copy(
+      principal: RequestPrincipal,
+      id: string,
+      to: Placement & { name: string | null },
+    ): Promise<FileView> {
       const owners = to.folderId === null ? [principal.userId] : []
       return store.inTrees({ nodes: [id, to.folderId], owners }, async (transaction) => {
         const node = await findNode(transaction, principal, id)
@@ -133,7 +138,13 @@ export function createAdditions({
       })
     },
 
-    async replaceContent(principal, id, content, check) {
+    /** Changes nothing and rethrows if `check` throws. */
+    async replaceContent(
+      principal: RequestPrincipal,
+      id: string,
+      content: NewContent,
+      check: (current: FileView) => void,
+    ): Promise<FileView> {
       await keepContent(content)
       return store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
         const change = { transaction, principal, id }

@@ -1,7 +1,7 @@
 import { mergeAttributes } from '#files/attributes.ts'
-import { notifyInBatches, type OnConflict } from '#files/files.ts'
+import { type NodeView, notifyInBatches, type OnConflict } from '#files/files.ts'
 import { nameKey, parseName } from '#files/names.ts'
-import type { Files, TreeDeps } from '#files/tree.ts'
+import type { NodeOfKind, TreeDeps } from '#files/tree.ts'
 import { readView } from '#files/view-store.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { IsExpected } from '#lib/entity-tag.ts'
@@ -40,8 +40,12 @@ export type NodeChange = {
 
 /** Renames, moves, and changes the attributes of a node in one transaction. */
 export const changeNode =
-  (deps: TreeDeps): Files['change'] =>
-  (principal, { kind, id }, change) => {
+  (deps: TreeDeps) =>
+  (
+    principal: RequestPrincipal,
+    { kind, id }: NodeOfKind,
+    change: NodeChange,
+  ): Promise<NodeView> => {
     const to = change.folderId ?? null
     const owners = change.folderId === null ? [principal.userId] : []
     return deps.store.inTrees({ nodes: [id, to], owners }, async (transaction) => {

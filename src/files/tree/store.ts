@@ -88,38 +88,19 @@ async function lockTrees(handle: Handle, owners: readonly string[]): Promise<voi
   }
 }
 
-type NodeRow = {
-  readonly id: string
-  readonly kind: 'file' | 'folder'
-  readonly parent_id: string | null
-  readonly is_parent_readable: boolean
-  readonly owner_id: string
-  readonly name: string
-  readonly version: number
-  readonly rank: number | null
-}
-
 /** Undefined if the principal may not read it. */
 export async function findNode(
   handle: Handle,
   principal: RequestPrincipal,
   id: string,
 ): Promise<TreeNode | undefined> {
-  const [row] = await handle.execute<NodeRow>(sql`
-    select id, kind, parent_id, owner_id, name, version, ${rankOn(sql`id`, principal)} as rank,
-      parent_id is null or ${rankOn(sql`parent_id`, principal)} is not null as is_parent_readable
+  const [row] = await handle.execute<Omit<TreeNode, 'role'> & { rank: number | null }>(sql`
+    select id, kind, parent_id as "parentId", owner_id as "ownerId", name, version,
+      ${rankOn(sql`id`, principal)} as rank,
+      parent_id is null or ${rankOn(sql`parent_id`, principal)} is not null as "isParentReadable"
     from node where id = ${id}::uuid`)
   if (row === undefined || row.rank === null) return undefined
-  return {
-    id: row.id,
-    kind: row.kind,
-    parentId: row.parent_id,
-    isParentReadable: row.is_parent_readable,
-    ownerId: row.owner_id,
-    name: row.name,
-    version: row.version,
-    role: roleOfRank(row.rank),
-  }
+  return { ...row, role: roleOfRank(row.rank) }
 }
 
 /** The number of folders from the top level to this one, inclusive. */
