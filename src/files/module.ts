@@ -8,7 +8,7 @@ import { folderEndpoints } from './folder-endpoints.ts'
 import { listingEndpoints } from './listing/endpoints.ts'
 import { fileShareEndpoints } from './shares/endpoints.ts'
 import { createShares, type Shares } from './shares/shares.ts'
-import { startFileSweep } from './trash/sweep.ts'
+import { startFileSweep } from './trash/trash.ts'
 import { createFiles, type Files } from './tree.ts'
 
 /** Files, folders and their shares. */

@@ -109,10 +109,7 @@ export function renderFile(file: FileView): FileRecord {
     id: file.id,
     object: 'file',
     filename: file.name,
-    name: file.name,
-    folder_id: file.folderId,
-    owner: { id: file.ownerId, name: file.ownerName },
-    created_by: file.createdBy,
+    ...fieldsOf(file),
     bytes: file.bytes,
     mime_type: file.mimeType,
     sha256: file.sha256,
@@ -129,11 +126,6 @@ export function renderFile(file: FileView): FileRecord {
             collections: [...retrieval.collections],
           },
     attributes: file.attributes,
-    shared: file.isShared,
-    my_role: file.role,
-    version: file.version,
-    created_at: file.createdAt.toISOString(),
-    updated_at: file.updatedAt.toISOString(),
     expires_at: file.expiresAt?.toISOString() ?? null,
   }
 }
@@ -155,16 +147,22 @@ export function renderFolder(folder: FolderView): FolderRecord {
   return {
     id: folder.id,
     object: 'folder',
-    name: folder.name,
-    folder_id: folder.folderId,
-    owner: { id: folder.ownerId, name: folder.ownerName },
-    created_by: folder.createdBy,
-    shared: folder.isShared,
-    my_role: folder.role,
+    ...fieldsOf(folder),
     child_counts: folder.childCounts,
-    version: folder.version,
-    created_at: folder.createdAt.toISOString(),
-    updated_at: folder.updatedAt.toISOString(),
+  }
+}
+
+function fieldsOf(node: NodeView) {
+  return {
+    name: node.name,
+    folder_id: node.folderId,
+    owner: { id: node.ownerId, name: node.ownerName },
+    created_by: node.createdBy,
+    shared: node.isShared,
+    my_role: node.role,
+    version: node.version,
+    created_at: node.createdAt.toISOString(),
+    updated_at: node.updatedAt.toISOString(),
   }
 }
 

@@ -1,7 +1,8 @@
 import { mkdir, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { isMissing, syncFolder, writeDurably } from '#lib/durable-files.ts'
 import type { FileState } from './installer.ts'
-import { isMissing, type Layout, namesIn, syncFolder, writeDurably } from './layout.ts'
+import { type Layout, namesIn } from './layout.ts'
 import type { InstalledModel } from './library.ts'
 
 /** A complete download: every file is in its part or already in its final place. */

@@ -10,6 +10,7 @@ import type { Installer } from './create-installer.ts'
 import { type DownloadAction, type DownloadUpdate, isTerminal } from './installer.ts'
 import { modelLibraryEndpoints } from './model-endpoints.ts'
 import {
+  common,
   type DownloadRecord,
   downloadExample,
   downloadLineRecord,
@@ -54,8 +55,7 @@ export function installerEndpoints(deps: InstallerEndpointsDeps): Endpoint[] {
     endpoint({
       method: 'POST',
       path: `/v1/model-installer/downloads/:download_id/${action}`,
-      permission: 'can_manage_models',
-      tag: 'Model installer',
+      ...common,
       summary,
       description: `${description} The response waits up to two seconds for the effect. Repeating the request has no effect.`,
       params: idParam,
@@ -75,8 +75,7 @@ export function installerEndpoints(deps: InstallerEndpointsDeps): Endpoint[] {
     endpoint({
       method: 'GET',
       path: '/v1/model-installer/downloads',
-      permission: 'can_manage_models',
-      tag: 'Model installer',
+      ...common,
       summary: 'List the active downloads',
       description: 'Downloads that are not finished, including paused ones, oldest first.',
       responses: {
@@ -93,8 +92,7 @@ export function installerEndpoints(deps: InstallerEndpointsDeps): Endpoint[] {
     endpoint({
       method: 'GET',
       path: '/v1/model-installer/downloads/:download_id',
-      permission: 'can_manage_models',
-      tag: 'Model installer',
+      ...common,
       summary: 'Retrieve a download',
       description:
         'A finished download is kept for `installer.keep_terminal_s`, one day by default.',
@@ -107,8 +105,7 @@ export function installerEndpoints(deps: InstallerEndpointsDeps): Endpoint[] {
     endpoint({
       method: 'DELETE',
       path: '/v1/model-installer/downloads/:download_id',
-      permission: 'can_manage_models',
-      tag: 'Model installer',
+      ...common,
       summary: 'Cancel a download and delete its data',
       description:
         'The partial data of a finished download is deleted too. Installed models are not affected.',
@@ -130,8 +127,7 @@ export function installerEndpoints(deps: InstallerEndpointsDeps): Endpoint[] {
     endpoint({
       method: 'GET',
       path: '/v1/model-installer/downloads/:download_id/logs',
-      permission: 'can_manage_models',
-      tag: 'Model installer',
+      ...common,
       summary: 'Read the log of a download',
       description:
         'The last `installer.log_lines_max` lines, oldest first. Empty for a finished download.',
@@ -160,8 +156,7 @@ export function installerEndpoints(deps: InstallerEndpointsDeps): Endpoint[] {
     endpoint({
       method: 'GET',
       path: '/v1/model-installer/downloads/:download_id/events',
-      permission: 'can_manage_models',
-      tag: 'Model installer',
+      ...common,
       summary: 'Follow a download',
       description: `Sends an event \`log\` for each line, and an event \`progress\` with the download at once, after each change (at
 most twice a second) and in each heartbeat. A final event \`done\` ends the stream; a pause does not. An event \`error\`

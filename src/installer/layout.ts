@@ -1,5 +1,6 @@
-import { mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { mkdir, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isMissing } from '#lib/durable-files.ts'
 import { AppError } from '#lib/errors.ts'
 
 /**
@@ -103,40 +104,6 @@ export async function requireDiskSpace(
   )
 }
 
-/** Error codes of full disks, quotas and process limits. */
-const fullCodes = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
-
-/** Converts the errors of a full disk to `insufficient_storage`; returns others unchanged. */
-export function withDiskFullError(error: unknown): unknown {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (typeof code !== 'string' || !fullCodes.has(code)) return error
-  return new AppError('insufficient_storage', 'The disk is full.', { cause: error })
-}
-
-/** Makes the names in a folder durable. */
-export async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
-}
-
-/** Replaces a file atomically and durably. */
-export async function writeDurably(path: string, text: string): Promise<void> {
-  const aside = `${path}.new`
-  const file = await open(aside, 'w')
-  try {
-    await file.writeFile(text)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-  await rename(aside, path)
-  await syncFolder(dirname(path))
-}
-
 export async function namesIn(folder: string): Promise<readonly string[]> {
   return readdir(folder).catch((error) => {
     if (isMissing(error)) return []
@@ -157,9 +124,4 @@ function decodeName(name: string): string[] {
   } catch {
     return []
   }
-}
-
-export function isMissing(error: unknown): boolean {
-  if (!(error instanceof Error && 'code' in error)) return false
-  return error.code === 'ENOENT' || error.code === 'ENOTDIR'
 }

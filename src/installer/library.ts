@@ -1,12 +1,13 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
+import { isMissing } from '#lib/durable-files.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Frozen } from '#lib/frozen.ts'
 import { parseJson } from '#lib/json.ts'
 import { compileChecker } from '#lib/schema.ts'
 import type { Log } from '#telemetry/log.ts'
-import { diskBytes, isMissing, type Layout } from './layout.ts'
+import { diskBytes, type Layout } from './layout.ts'
 import { modelName } from './names.ts'
 
 const installedFile = Type.Object({

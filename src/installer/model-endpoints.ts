@@ -3,6 +3,7 @@ import { instantExample } from '#api/shapes.ts'
 import type { Audit } from '#audit/store.ts'
 import type { Installer } from './create-installer.ts'
 import {
+  common,
   deletedModel,
   downloadRecord,
   type InstalledModelRecord,
@@ -49,8 +50,7 @@ export function modelLibraryEndpoints({ installer, audit }: ModelLibraryDeps): E
     endpoint({
       method: 'GET',
       path: '/v1/model-installer/models',
-      permission: 'can_manage_models',
-      tag: 'Model installer',
+      ...common,
       summary: 'List the installed models',
       description: 'Models on the machine that responds, by name.',
       responses: {
@@ -98,8 +98,7 @@ export function modelLibraryEndpoints({ installer, audit }: ModelLibraryDeps): E
     endpoint({
       method: 'GET',
       path: '/v1/model-installer/storage',
-      permission: 'can_manage_models',
-      tag: 'Model installer',
+      ...common,
       summary: 'Show the disk usage of models',
       description: 'Of the machine that responds.',
       responses: {
@@ -146,8 +145,7 @@ export const modelExample: InstalledModelRecord = {
 
 const removal = {
   method: 'DELETE',
-  permission: 'can_manage_models',
-  tag: 'Model installer',
+  ...common,
   summary: 'Delete an installed model',
   responses: {
     200: {
@@ -171,8 +169,7 @@ const removal = {
 
 const verification = {
   method: 'POST',
-  permission: 'can_manage_models',
-  tag: 'Model installer',
+  ...common,
   summary: 'Verify an installed model',
   description: `Compares all files with the hashes of their installation. The verification is followed, paused and cancelled like
 a download. A changed file fails it with \`hash_mismatch\`, and the model counts as not verified. During a verification,

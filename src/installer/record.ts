@@ -8,6 +8,9 @@ import type { Download } from './store.ts'
 
 /** Response objects of `/v1/model-installer`. */
 
+/** Of every endpoint. */
+export const common = { permission: 'can_manage_models', tag: 'Model installer' } as const
+
 const count = (description: string) => Type.Integer({ description, minimum: 0 })
 export const listRecord = <T extends TSchema>(item: T) =>
   Type.Object({ object: Type.Literal('list'), data: Type.Array(item) })

@@ -5,6 +5,7 @@ import type { Installer } from './create-installer.ts'
 import { modelExample } from './model-endpoints.ts'
 import {
   alreadyInstalled,
+  common,
   type DownloadRecord,
   downloadRecord,
   queuedExample,
@@ -22,8 +23,7 @@ export function startEndpoint(
   return endpoint({
     method: 'POST',
     path: '/v1/model-installer/downloads',
-    permission: 'can_manage_models',
-    tag: 'Model installer',
+    ...common,
     summary: 'Install a model',
     description: `The source is resolved at once, so that a missing model, a forbidden host or a full disk is reported
 here. Any worker then downloads the files over several connections and resumes after broken connections, crashes and

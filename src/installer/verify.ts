@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
+import { isMissing, writeDurably } from '#lib/durable-files.ts'
 import { AppError } from '#lib/errors.ts'
 import { type InstallerContext, waitingFile } from './installer.ts'
-import { isMissing, writeDurably } from './layout.ts'
 import { modelNotFound } from './library.ts'
 import { withoutVersion } from './names.ts'
 import type { DownloadAttempt } from './progress.ts'

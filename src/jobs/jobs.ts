@@ -8,20 +8,7 @@ import { createJobStore } from './store.ts'
 /** A database transaction: a job added with it exists if and only if the transaction commits. */
 export type Transaction = Parameters<Parameters<Database['drizzle']['transaction']>[0]>[0]
 
-/** Durable work queues in the database, one per kind of job, shared by all replicas. */
-export type Jobs = {
-  /**
-   * Adds a job in the caller's transaction. If a job with the same `key` is waiting, it stays
-   * unchanged; if one is running, it runs once more afterwards, with its original payload.
-   */
-  add(transaction: Transaction, job: NewJob): Promise<void>
-  /** Starts to process a queue in this worker. Each queue has one handler per worker. */
-  process(queue: string, handler: JobHandler): JobProcessor
-  /** Jobs per queue, across all replicas. */
-  count(): Promise<readonly QueueCount[]>
-  /** Claims no more jobs, aborts the running ones and waits for them to end. */
-  close(): Promise<void>
-}
+export type Jobs = Awaited<ReturnType<typeof createJobs>>
 
 export type JobProcessor = {
   /**
@@ -93,7 +80,8 @@ const renewalsPerLease = 4
 const claimBatchMax = 16
 const channel = 'jobs'
 
-export async function createJobs(deps: JobsDeps): Promise<Jobs> {
+/** Durable work queues in the database, one per kind of job, shared by all replicas. */
+export async function createJobs(deps: JobsDeps) {
   const { database, log } = deps
   const timings = { ...defaultTimings, ...deps.timings }
   const store = createJobStore(database)
@@ -134,18 +122,25 @@ export async function createJobs(deps: JobsDeps): Promise<Jobs> {
   })
 
   return {
-    async add(transaction, job) {
+    /**
+     * Adds a job in the caller's transaction. If a job with the same `key` is waiting, it stays
+     * unchanged; if one is running, it runs once more afterwards, with its original payload.
+     */
+    async add(transaction: Transaction, job: NewJob): Promise<void> {
       await store.add(transaction, job)
       await database.notifyOnCommit(transaction, channel, job.queue)
     },
-    process(queue, handler) {
+    /** Starts to process a queue in this worker. Each queue has one handler per worker. */
+    process(queue: string, handler: JobHandler): JobProcessor {
       if (handlers.has(queue)) throw new Error(`two handlers for the queue ${queue}`)
       handlers.set(queue, handler)
       polling.soon()
       return { stop: () => void handlers.delete(queue) }
     },
+    /** Jobs per queue, across all replicas. */
     count: store.count,
-    async close() {
+    /** Claims no more jobs, aborts the running ones and waits for them to end. */
+    async close(): Promise<void> {
       handlers.clear()
       runner.abortAll()
       await polling.stop()

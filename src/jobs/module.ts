@@ -1,7 +1,8 @@
+import { createSingleFlight } from '#lib/single-flight.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import { type Foundation, module } from '#module.ts'
 import type { MetricRegistry, Sample } from '#telemetry/metrics.ts'
-import { createJobs, type Jobs } from './jobs.ts'
+import { createJobs, type Jobs, type QueueCount } from './jobs.ts'
 
 /** Background work that survives its process. */
 export const jobsModule = module({
@@ -18,14 +19,8 @@ const databaseMs = 2_000
 
 /** One query answers both gauges. */
 function addDatabaseGauges(metrics: MetricRegistry, { count }: Pick<Jobs, 'count'>): void {
-  let pending: ReturnType<typeof countOrNull> | undefined
-  const countOrNull = () => orAfter(count(), databaseMs, null).catch(() => null)
-  const counted = () => {
-    pending ??= countOrNull().finally(() => {
-      pending = undefined
-    })
-    return pending
-  }
+  const singleFlight = createSingleFlight<readonly QueueCount[] | null>()
+  const counted = () => singleFlight('', () => orAfter(count(), databaseMs, null).catch(() => null))
   metrics.gauge(
     { name: 'sluice_database_up', help: 'Whether the database answers.' },
     async (): Promise<readonly Sample[]> => [[(await counted()) === null ? 0 : 1]],

@@ -4,17 +4,6 @@ import { type Log, redact } from '#telemetry/log.ts'
 import type { JobHandler, RunningJob } from './jobs.ts'
 import type { ClaimedJob, JobStore } from './store.ts'
 
-/** Runs claimed jobs and records their outcome. */
-export type JobRunner = {
-  running(queue: string): number
-  start(task: Task): void
-  /** Renews the leases of all running jobs; aborts those that another worker has claimed. */
-  renewLeases(leaseMs: number): Promise<void>
-  abortAll(): void
-  /** Resolves when no job runs. */
-  ended(): Promise<void>
-}
-
 type Task = {
   readonly queue: string
   readonly handler: JobHandler
@@ -38,7 +27,8 @@ const backoffMaxMs = 600_000
 /** Longer Retry-After values are capped. */
 const retryAfterMaxMs = 3_600_000
 
-export function createJobRunner({ store, log, isStopped, onEnded }: JobRunnerDeps): JobRunner {
+/** Runs claimed jobs and records their outcome. */
+export function createJobRunner({ store, log, isStopped, onEnded }: JobRunnerDeps) {
   const tasks = new Map<Task, { controller: AbortController; ended: Promise<void> }>()
 
   async function run(task: Task, signal: AbortSignal): Promise<void> {
@@ -103,8 +93,9 @@ export function createJobRunner({ store, log, isStopped, onEnded }: JobRunnerDep
   }
 
   return {
-    running: (queue) => [...tasks.keys()].filter((task) => task.queue === queue).length,
-    start(task) {
+    running: (queue: string): number =>
+      [...tasks.keys()].filter((task) => task.queue === queue).length,
+    start(task: Task): void {
       const controller = new AbortController()
       const ended = run(task, controller.signal).finally(() => {
         tasks.delete(task)
@@ -112,7 +103,8 @@ export function createJobRunner({ store, log, isStopped, onEnded }: JobRunnerDep
       })
       tasks.set(task, { controller, ended })
     },
-    async renewLeases(leaseMs) {
+    /** Renews the leases of all running jobs; aborts those that another worker has claimed. */
+    async renewLeases(leaseMs: number): Promise<void> {
       const held = [...tasks.keys()]
       if (held.length === 0) return
       const leases = held.map(({ job: { id, claim } }) => ({ id, claim }))
@@ -123,11 +115,12 @@ export function createJobRunner({ store, log, isStopped, onEnded }: JobRunnerDep
         tasks.get(task)?.controller.abort(new Error('another worker holds the lease of this job'))
       }
     },
-    abortAll() {
+    abortAll(): void {
       const reason = new Error('the worker is stopping')
       for (const { controller } of tasks.values()) controller.abort(reason)
     },
-    async ended() {
+    /** Resolves when no job runs. */
+    async ended(): Promise<void> {
       await Promise.all([...tasks.values()].map(({ ended }) => ended))
     },
   }

@@ -1,5 +1,6 @@
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { syncFolder } from '#lib/durable-files.ts'
 import { AppError } from '#lib/errors.ts'
 import { removeUnfinished, spool } from './spool.ts'
 import type { Storage } from './storage.ts'
@@ -45,16 +46,6 @@ export async function createDiskStorage(options: {
   }
 }
 
-/** Makes a rename durable. */
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
-}
-
-function contentNotFound(): AppError {
+export function contentNotFound(): AppError {
   return new AppError('not_found', 'The content of this file no longer exists.')
 }

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import type { CheckGroup, CheckInputs } from '#doctor/check.ts'
 import { fail, ok, skip } from '#doctor/finding.ts'
 import { placeOf, reasonOf } from '#doctor/format.ts'
-import { openStorage } from './open-storage.ts'
+import { openStorage } from './storage.ts'
 
 const check = 'storage'
 

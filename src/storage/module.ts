@@ -1,6 +1,6 @@
 import { type Foundation, module } from '#module.ts'
 import { storage } from './doctor.ts'
-import { openStorage } from './open-storage.ts'
+import { openStorage } from './storage.ts'
 
 /** Stores the contents of files. */
 export const storageModule = module({

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { S3Client } from 'bun'
 import type { Config } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
+import { contentNotFound } from './disk.ts'
 import { removeUnfinished, spool } from './spool.ts'
 import type { Storage } from './storage.ts'
 
@@ -47,7 +48,7 @@ export async function createS3Storage(options: {
     async read(sha256, range) {
       const object = objectOf(sha256)
       if (!(await withStorageErrors(() => object.exists()))) {
-        throw new AppError('not_found', 'The content of this file no longer exists.')
+        throw contentNotFound()
       }
       return (range === undefined ? object : object.slice(range.start, range.end)).stream()
     },

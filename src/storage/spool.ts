@@ -1,5 +1,6 @@
 import { type FileHandle, open, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { withDiskFullError, writeChunk } from '#lib/durable-files.ts'
 import { AppError } from '#lib/errors.ts'
 import type { StoredContent } from './storage.ts'
 
@@ -23,7 +24,7 @@ export async function spool(
   } catch (error) {
     await file.close()
     await rm(path, { force: true })
-    throw isDiskFull(error) ? diskFull(error) : error
+    throw withDiskFullError(error, 'The storage is full.')
   }
 }
 
@@ -58,27 +59,7 @@ async function writeAll(
       headBytes += part.length
     }
     hasher.update(chunk)
-    await writeFully(file, chunk)
+    await writeChunk(file, chunk, bytes - chunk.length)
   }
   return { sha256: hasher.digest('hex'), bytes, head: Buffer.concat(heads, headBytes) }
-}
-
-/** A single call may write only a part. */
-async function writeFully(file: FileHandle, chunk: Uint8Array): Promise<void> {
-  for (let written = 0; written < chunk.length; ) {
-    const { bytesWritten } = await file.write(chunk, written)
-    written += bytesWritten
-  }
-}
-
-function isDiskFull(error: unknown): boolean {
-  return (
-    error instanceof Error &&
-    'code' in error &&
-    (error.code === 'ENOSPC' || error.code === 'EDQUOT')
-  )
-}
-
-function diskFull(cause: unknown): AppError {
-  return new AppError('insufficient_storage', 'The storage is full.', { cause })
 }

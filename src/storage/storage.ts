@@ -1,3 +1,8 @@
+import { join } from 'node:path'
+import type { Config } from '#config/schema.ts'
+import { createDiskStorage } from './disk.ts'
+import { createS3Storage } from './s3.ts'
+
 /** Stores contents by the hash of their bytes, so that equal contents are stored once. */
 export type Storage = {
   /**
@@ -22,4 +27,15 @@ export type StoredContent = {
   readonly bytes: number
   /** The first 4,100 bytes at most, for format detection. */
   readonly head: Uint8Array
+}
+
+/** The configured bucket, or the data folder. */
+export function openStorage(
+  { data, s3 }: Pick<Config, 'data' | 's3'>,
+  now: () => Date,
+): Promise<Storage> {
+  const { bucket } = s3
+  return bucket === undefined
+    ? createDiskStorage({ folder: join(data, 'files'), now })
+    : createS3Storage({ settings: { ...s3, bucket }, folder: join(data, 'uploads'), now })
 }

@@ -1,13 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Elysia } from 'elysia'
-import { mountEndpoints } from '#api/mount.ts'
 import { createAudit } from '#audit/store.ts'
 import { createAuth } from '#auth/auth.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
-import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { createInstaller, type Installer } from '#installer/create-installer.ts'
 import { installerEndpoints } from '#installer/endpoints.ts'
 import type { DownloadStatus } from '#installer/installer.ts'
@@ -15,10 +12,10 @@ import { createSources } from '#installer/sources/source.ts'
 import type { Download } from '#installer/store.ts'
 import { createTransfer } from '#installer/transfer/transfer.ts'
 import { createJobs, type JobTimings } from '#jobs/jobs.ts'
-import { newId } from '#lib/id.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
 import { resolveHost } from '#outbound/resolve.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
+import { createTestApp } from '#test/support/endpoints.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { signWithSecret } from '#test/support/identity-provider.ts'
 import { type ModelOrigin, startModelOrigin } from '#test/support/model-origin.ts'
@@ -161,17 +158,10 @@ async function openProcess(place: Place): Promise<InstallerWorker> {
   })
   const audit = createAudit({ database, now })
   const auth = await createAuth({ config, database, audit, log: quietLog, now, fetch })
-  const app = new Elysia({ handler: { standardHostname: false } })
-    .use(
-      requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
-    )
-    .use(
-      mountEndpoints(installerEndpoints({ installer, audit, config }), {
-        auth,
-        config,
-      }),
-    )
-    .listen({ hostname: '127.0.0.1', port: 0 })
+  const app = createTestApp(installerEndpoints({ installer, audit, config }), {
+    auth,
+    config,
+  }).listen({ hostname: '127.0.0.1', port: 0 })
   const url = `http://127.0.0.1:${app.server?.port}/v1/model-installer`
   return {
     ...calls(url, installer),

@@ -1,8 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Elysia } from 'elysia'
-import { mountEndpoints } from '#api/mount.ts'
 import { createAudit } from '#audit/store.ts'
 import { createAuth } from '#auth/auth.ts'
 import { userIdOf } from '#auth/principal.ts'
@@ -15,13 +13,12 @@ import { folderEndpoints } from '#files/folder-endpoints.ts'
 import { listingEndpoints } from '#files/listing/endpoints.ts'
 import { fileShareEndpoints } from '#files/shares/endpoints.ts'
 import { createShares, type Shares } from '#files/shares/shares.ts'
-import { createFileSweep } from '#files/trash/sweep.ts'
+import { createFileSweep } from '#files/trash/trash.ts'
 import { createFiles, type Files } from '#files/tree.ts'
-import { requestLifecycle } from '#http/request-lifecycle.ts'
-import { newId } from '#lib/id.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { createDiskStorage } from '#storage/disk.ts'
 import type { Storage } from '#storage/storage.ts'
+import { createTestApp } from './endpoints.ts'
 import { fixedSettings } from './fixed-settings.ts'
 import { signWithSecret } from './identity-provider.ts'
 import { quietLog } from './quiet-log.ts'
@@ -105,12 +102,7 @@ export async function startFileGateway(
     ...folderEndpoints({ files }),
     ...fileShareEndpoints({ shares, settings }),
   ]
-  const app = new Elysia({ handler: { standardHostname: false } })
-    .use(
-      requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
-    )
-    .use(mountEndpoints(endpoints, { auth, config }))
-    .listen({ hostname: '127.0.0.1', port: 0 })
+  const app = createTestApp(endpoints, { auth, config }).listen({ hostname: '127.0.0.1', port: 0 })
   const url = `http://127.0.0.1:${app.server?.port}`
   const send: FileGateway['send'] = (who, path, how) => sendTo(url + path, { ...how, who, now })
   const sweep = createFileSweep({ database, storage, settings, hooks, log: quietLog, now })

@@ -59,17 +59,23 @@ export function downloadEndpoints({ files, storage, config }: DownloadEndpointsD
     return new Response(body, { status: range === null ? 200 : 206, headers })
   }
 
+  const common = {
+    path: '/v1/files/:id/content',
+    permission: 'can_access_api',
+    tag: 'Files',
+    params: fileId,
+    headers: rangeHeaders(),
+    errors: downloadErrors,
+    handle: respond,
+  } as const
+  const notModified = { description: 'The content has not changed.', headers: contentHeaders }
   return [
     endpoint({
+      ...common,
       method: 'GET',
-      path: '/v1/files/:id/content',
-      permission: 'can_access_api',
-      tag: 'Files',
       summary: 'Download a file',
       description:
         'The content type is that of the file. Several ranges, or an outdated `if-range`, are answered with the whole content.',
-      params: fileId,
-      headers: rangeHeaders(),
       responses: {
         200: { description: 'The whole content.', content: bytes('*/*'), headers: contentHeaders },
         206: {
@@ -77,29 +83,21 @@ export function downloadEndpoints({ files, storage, config }: DownloadEndpointsD
           content: bytes('*/*'),
           headers: { ...contentHeaders, 'content-range': 'The range and the size of the content.' },
         },
-        304: { description: 'The content has not changed.', headers: contentHeaders },
+        304: notModified,
       },
-      errors: downloadErrors,
-      handle: respond,
     }),
     endpoint({
+      ...common,
       method: 'HEAD',
-      path: '/v1/files/:id/content',
-      permission: 'can_access_api',
-      tag: 'Files',
       summary: 'Retrieve the size and tag of the content of a file',
-      params: fileId,
-      headers: rangeHeaders(),
       responses: {
         200: {
           description: 'The headers of a download.',
           headers: { ...contentHeaders, 'content-length': 'The size.' },
         },
         206: { description: 'The headers of a range.', headers: contentHeaders },
-        304: { description: 'The content has not changed.', headers: contentHeaders },
+        304: notModified,
       },
-      errors: downloadErrors,
-      handle: respond,
     }),
   ]
 }

@@ -1,10 +1,11 @@
 import type { FileView, NodeView } from '#files/files.ts'
 import { nodeNotFound } from '#files/tree/checks.ts'
 import type { FilesDatabase } from '#files/tree/store.ts'
+import { parseJson } from '#lib/json.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
+import { refused } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { CurrentSettings } from '#settings/schema.ts'
-import { type Order, type PagePosition, parseCursor, type Sort, serializeCursor } from './cursor.ts'
 import type { ChildrenParams, ListParams, SearchParams } from './schema.ts'
 import { termsOf } from './search-terms.ts'
 import { createListingStore } from './store.ts'
@@ -96,5 +97,49 @@ function pageOf(
     items: shown.map(({ view }) => view),
     hasMore,
     next: hasMore ? serializeCursor(sort, order, { ...last.view, sortKey: last.sortKey }) : null,
+  }
+}
+
+export type Sort = 'name' | 'created_at' | 'updated_at' | 'bytes'
+
+export type Order = 'asc' | 'desc'
+
+/** The item before a page. Unlike an offset, it is stable while items are added and deleted. */
+export type PagePosition = {
+  readonly kind: 'file' | 'folder'
+  readonly sortKey: string
+  readonly id: string
+}
+
+const cursorCharsMax = 2_000
+const instant = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/
+
+/** Opaque to clients; the content is neither secret nor trusted. */
+function serializeCursor(sort: Sort, order: Order, { kind, sortKey, id }: PagePosition): string {
+  return Buffer.from(JSON.stringify([sort, order, kind, sortKey, id])).toString('base64url')
+}
+
+/** Throws a 422 for a malformed cursor, or one of another sort or order. */
+function parseCursor(text: string, sort: Sort, order: Order): PagePosition {
+  const parts =
+    text.length > cursorCharsMax ? null : parseJson(Buffer.from(text, 'base64url').toString())
+  if (Array.isArray(parts) && parts[0] === sort && parts[1] === order) {
+    const [, , kind, sortKey, id] = parts
+    const isNode = (kind === 'file' || kind === 'folder') && typeof id === 'string' && isUuid(id)
+    if (isNode && typeof sortKey === 'string' && isSortKey(sort, sortKey))
+      return { kind, sortKey, id }
+  }
+  const sentence = '"cursor" must be the "next" of a page of this list.'
+  throw refused('cursor', sentence, 'invalid_cursor')
+}
+
+function isSortKey(sort: Sort, key: string): boolean {
+  switch (sort) {
+    case 'name':
+      return key.isWellFormed() && !key.includes('\0')
+    case 'bytes':
+      return /^\d{1,18}$/.test(key)
+    default:
+      return instant.test(key) && !Number.isNaN(Date.parse(key))
   }
 }

@@ -14,8 +14,7 @@ import {
   statusRankOf,
 } from '#files/view-store.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
-import type { Order, PagePosition, Sort } from './cursor.ts'
-import type { PathFolder, TrashedItem } from './listing.ts'
+import type { Order, PagePosition, PathFolder, Sort, TrashedItem } from './listing.ts'
 import type { ChildrenParams, ListParams, SearchParams } from './schema.ts'
 
 /** The principal's own files, files shared with them, or both. */

@@ -11,7 +11,6 @@ import {
   accessRecord,
   granteeList,
   renderAccess,
-  renderGrantee,
   renderShare,
   shareDeleted,
   shareExample,
@@ -237,10 +236,7 @@ function granteesEndpoint({
         const { code, message } = peoplePickerOff
         throw new AppError('permission_denied', message, { code })
       }
-      const grantees = await shares.findGrantees(query)
-      return { object: 'list', data: grantees.map(renderGrantee) } satisfies Static<
-        typeof granteeList
-      >
+      return { object: 'list', data: await shares.findGrantees(query) }
     },
   })
 }

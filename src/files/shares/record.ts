@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { idExample, instant, instantExample, nullable } from '#api/shapes.ts'
 import { ownerId } from '#files/record.ts'
 import { oneOf } from '#files/schema.ts'
-import type { Access, Grantee, Share } from './shares.ts'
+import type { Access, Share } from './shares.ts'
 
 const granteeRecord = Type.Object(
   {
@@ -86,16 +86,12 @@ export const shareExample: ShareRecord = {
   created_at: instantExample,
 }
 
-export function renderGrantee({ type, id, name }: Grantee): Static<typeof granteeRecord> {
-  return { type, id, name }
-}
-
 export function renderShare(share: Share): ShareRecord {
   const { id, grantee, role, inheritedFrom, grantedBy, createdAt } = share
   return {
     id,
     object: 'share',
-    principal: renderGrantee(grantee),
+    principal: grantee,
     role,
     inherited_from: inheritedFrom === null ? null : { type: 'folder', ...inheritedFrom },
     granted_by: grantedBy,

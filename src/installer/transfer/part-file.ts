@@ -1,8 +1,8 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open, readFile, rm, stat } from 'node:fs/promises'
 import { type Static, Type } from '@sinclair/typebox'
-import { isMissing, withDiskFullError, writeDurably } from '#installer/layout.ts'
 import type { RemoteFile } from '#installer/sources/source.ts'
+import { isMissing, withDiskFullError, writeChunk, writeDurably } from '#lib/durable-files.ts'
 import { parseJson } from '#lib/json.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { createPrefixHash } from './prefix-hash.ts'
@@ -75,7 +75,7 @@ export async function openPart(options: PartFileOptions) {
     async write(offset: number, chunks: readonly Uint8Array[]): Promise<void> {
       saver.throwFailure()
       let at = offset
-      for (const chunk of chunks) at = await writeAll(file, chunk, at)
+      for (const chunk of chunks) at = await writeChunk(file, chunk, at).catch(rethrow)
       spans.add(offset, at)
       saver.markChanged()
       saver.saveLater()
@@ -132,15 +132,6 @@ async function usableState(
 /** Unknown values do not differ. */
 function isDifferent<T>(a: T | null, b: T | null): boolean {
   return a !== null && b !== null && a !== b
-}
-
-/** One call may write only a part. Returns the end of the chunk in the file. */
-async function writeAll(file: FileHandle, chunk: Uint8Array, offset: number): Promise<number> {
-  for (let from = 0; from < chunk.length; ) {
-    const left = chunk.length - from
-    from += (await file.write(chunk, from, left, offset + from).catch(rethrow)).bytesWritten
-  }
-  return offset + chunk.length
 }
 
 function rethrow(error: unknown): never {
