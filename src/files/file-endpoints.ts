@@ -10,6 +10,7 @@ import {
   staleVersion,
 } from './node-endpoints.ts'
 import {
+  common,
   destinationErrors,
   fileExample,
   fileNotFound,
@@ -39,8 +40,7 @@ export function fileEndpoints({ files }: { files: Files }): Endpoint[] {
     endpoint({
       method: 'GET',
       path: '/v1/files/:id',
-      permission: 'can_access_api',
-      tag: 'Files',
+      ...common,
       summary: 'Retrieve a file',
       params: fileId,
       responses: { 200: fileResponse('The file.') },
@@ -74,8 +74,7 @@ export function fileEndpoints({ files }: { files: Files }): Endpoint[] {
     endpoint({
       method: 'POST',
       path: '/v1/files/:id/copy',
-      permission: 'can_access_api',
-      tag: 'Files',
+      ...common,
       summary: 'Copy a file',
       description: 'Requires read access to the file. The copy is in no collection.',
       params: fileId,
@@ -98,8 +97,7 @@ export function fileEndpoints({ files }: { files: Files }): Endpoint[] {
     endpoint({
       method: 'DELETE',
       path: '/v1/files/:id',
-      permission: 'can_access_api',
-      tag: 'Files',
+      ...common,
       summary: 'Delete a file',
       description: 'Moves the file to the trash of its owner, or deletes it permanently.',
       params: fileId,

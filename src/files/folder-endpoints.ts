@@ -12,6 +12,7 @@ import {
   versionHeader,
 } from './node-endpoints.ts'
 import {
+  common,
   destinationErrors,
   folderExample,
   folderNotFound,
@@ -42,8 +43,7 @@ export function folderEndpoints({ files }: { files: Files }): Endpoint[] {
     endpoint({
       method: 'POST',
       path: '/v1/folders',
-      permission: 'can_access_api',
-      tag: 'Files',
+      ...common,
       summary: 'Create a folder',
       description: 'In the folder of another user it is theirs. Folders may be nested 32 deep.',
       body: jsonBody(newFolder, {
@@ -63,8 +63,7 @@ export function folderEndpoints({ files }: { files: Files }): Endpoint[] {
     endpoint({
       method: 'GET',
       path: '/v1/folders/:id',
-      permission: 'can_access_api',
-      tag: 'Files',
+      ...common,
       summary: 'Retrieve a folder',
       description: 'With the folders above it.',
       params: folderId,
@@ -109,8 +108,7 @@ export function folderEndpoints({ files }: { files: Files }): Endpoint[] {
     endpoint({
       method: 'DELETE',
       path: '/v1/folders/:id',
-      permission: 'can_access_api',
-      tag: 'Files',
+      ...common,
       summary: 'Delete a folder',
       description: 'Moves the folder with everything in it to the trash of its owner.',
       params: folderId,

@@ -5,6 +5,7 @@ import { readIfMatch } from '#lib/entity-tag.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { NodeView } from './files.ts'
 import {
+  common,
   destinationErrors,
   fileExample,
   fileNotFound,
@@ -46,8 +47,7 @@ export function changeEndpoint(
   const conflicts = kind === 'file' ? [] : [folderCycle]
   return endpoint({
     ...declaration,
-    permission: 'can_access_api',
-    tag: 'Files',
+    ...common,
     params: kind === 'file' ? fileId : folderId,
     headers: ifMatchHeader,
     body: jsonBody(schema, { example, read: (body) => body }),
@@ -77,8 +77,7 @@ export function restoreEndpoint(files: Files, kind: NodeKind): Endpoint {
   return endpoint({
     method: 'POST',
     path: `/v1/${kind}s/:id/restore`,
-    permission: 'can_access_api',
-    tag: 'Files',
+    ...common,
     summary: `Restore a ${kind}`,
     description: `Moves the ${kind} out of the trash${isFolder ? ', with everything that was in it,' : ''} to its previous folder or, if
 that is gone, to the top level of its owner. A ${kind} outside the trash is not changed.`,

@@ -5,6 +5,9 @@ import { entityTag } from '#lib/entity-tag.ts'
 import type { FileView, FolderView, NodeView } from './files.ts'
 import { oneOf } from './schema.ts'
 
+/** Of every endpoint. */
+export const common = { permission: 'can_access_api', tag: 'Files' } as const
+
 const nodeFields = {
   name: Type.String(),
   folder_id: nullable(

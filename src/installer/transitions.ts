@@ -28,6 +28,13 @@ export type AttemptOutcome = 'completed' | 'interrupted' | { readonly failure: A
 /** How long an action waits for the worker to follow. */
 const effectWaitMaxMs = 2_000
 
+/** A download in a transaction that holds the locks of its model and its row. */
+type Locked = {
+  readonly deps: InstallerContext
+  readonly transaction: Transaction
+  readonly row: Download
+}
+
 /**
  * Resolves when the action has taken effect, or after two seconds. Idempotent. A cancelled download
  * keeps its data for the next download of the model. Throws `conflict` (`download_terminal`).
@@ -37,41 +44,43 @@ export async function act(
   id: string,
   action: DownloadAction,
 ): Promise<Download> {
-  return changeAndWait(deps, id, (transaction, row) => {
-    if (row.finishedAt === null) return actions[action](deps, transaction, row)
-    if (action === 'cancel' && row.status === 'cancelled') return Promise.resolve()
-    throw new AppError('conflict', `This download is ${row.status}.`, { code: 'download_terminal' })
+  return changeAndWait(deps, id, async (locked) => {
+    const { status, finishedAt } = locked.row
+    if (finishedAt === null) return actions[action](locked)
+    if (action === 'cancel' && status === 'cancelled') return
+    throw new AppError('conflict', `This download is ${status}.`, { code: 'download_terminal' })
   })
 }
 
 /** Cancels the download unless it is finished, and deletes its data. */
 export async function discard(deps: InstallerContext, id: string): Promise<Download> {
-  return changeAndWait(deps, id, async (transaction, row) => {
-    if (row.finishedAt === null && row.task.kind === 'install') {
-      const task = { ...row.task, isDiscarded: true }
-      await updateDownload(transaction, id, { task }, deps.now())
-      return actions.cancel(deps, transaction, { ...row, task })
+  return changeAndWait(deps, id, async (locked) => {
+    const { transaction, row } = locked
+    if (row.finishedAt !== null) {
+      // A newer download of the same model may use the data.
+      if ((await findActive(transaction, row.model)) === undefined) await deleteData(locked)
+      return
     }
-    if (row.finishedAt === null) return actions.cancel(deps, transaction, row)
-    // A newer download of the same model may use the data.
-    if ((await findActive(transaction, row.model)) === undefined) await deleteData(deps, row)
+    if (row.task.kind !== 'install') return actions.cancel(locked)
+    const task = { ...row.task, isDiscarded: true }
+    await updateDownload(transaction, id, { task }, deps.now())
+    await actions.cancel({ ...locked, row: { ...row, task } })
   })
 }
 
-type Action = (deps: InstallerContext, transaction: Transaction, row: Download) => Promise<void>
-
-const actions: Readonly<Record<DownloadAction, Action>> = {
-  async cancel(deps, transaction, row) {
+const actions: Readonly<Record<DownloadAction, (locked: Locked) => Promise<void>>> = {
+  async cancel(locked) {
+    const { status } = locked.row
     // No worker runs it.
-    if (row.status === 'queued' || row.status === 'paused') await cancel(deps, transaction, row)
-    else await change(deps, transaction, row, { wanted: 'cancel' })
+    if (status === 'queued' || status === 'paused') await cancel(locked)
+    else await change(locked, { wanted: 'cancel' })
   },
-  async pause(deps, transaction, row) {
-    if (row.status === 'paused' || row.wanted === 'cancel') return
-    const status = row.status === 'queued' ? 'paused' : row.status
-    await change(deps, transaction, row, { status, wanted: 'pause' })
+  async pause(locked) {
+    const { status, wanted } = locked.row
+    if (status === 'paused' || wanted === 'cancel') return
+    await change(locked, { status: status === 'queued' ? 'paused' : status, wanted: 'pause' })
   },
-  async resume(deps, transaction, row) {
+  async resume({ deps, transaction, row }) {
     if (row.wanted !== 'pause') return
     const status = row.status === 'paused' ? 'queued' : row.status
     await updateDownload(transaction, row.id, { status, wanted: 'run', error: null }, deps.now())
@@ -80,10 +89,11 @@ const actions: Readonly<Record<DownloadAction, Action>> = {
 }
 
 async function changeAndWait(
-  { store, notifier }: InstallerContext,
+  deps: InstallerContext,
   id: string,
-  apply: (transaction: Transaction, row: Download) => Promise<void>,
+  apply: (locked: Locked) => Promise<void>,
 ): Promise<Download> {
+  const { store, notifier } = deps
   if (!isUuid(id)) throw downloadNotFound(id)
   const subscription = notifier.subscribe(id)
   try {
@@ -92,7 +102,7 @@ async function changeAndWait(
       await lockModel(transaction, model)
       const row = await lockDownload(transaction, id)
       if (row === undefined) throw downloadNotFound(id)
-      await apply(transaction, row)
+      await apply({ deps, transaction, row })
     })
     const timeout = AbortSignal.timeout(effectWaitMaxMs)
     for (;;) {
@@ -120,13 +130,14 @@ export async function settle(
     await lockModel(transaction, model)
     const row = await lockDownload(transaction, id)
     if (row === undefined || row.finishedAt !== null) return null
-    if (outcome === 'completed') return finish(deps, transaction, row, { status: 'completed' })
-    if (outcome === 'interrupted') return interrupt(deps, transaction, row)
+    const locked = { deps, transaction, row }
+    if (outcome === 'completed') return finish(locked, 'completed')
+    if (outcome === 'interrupted') return interrupt(locked)
     const { wireCode: code, message, kind } = outcome.failure
     const error = { code, message }
     // A user can free disk space and resume.
-    if (kind === 'insufficient_storage') return pause(deps, transaction, row, error)
-    return finish(deps, transaction, row, { status: 'failed', error })
+    if (kind === 'insufficient_storage') return pause(locked, error)
+    return finish(locked, 'failed', error)
   })
   if (status === null) return
   deps.log.info('download attempt ended', { download_id: id, model, status })
@@ -134,59 +145,39 @@ export async function settle(
 }
 
 /** Null: it was resumed in the meantime and is queued. */
-async function interrupt(
-  deps: InstallerContext,
-  transaction: Transaction,
-  row: Download,
-): Promise<DownloadStatus | null> {
-  if (row.wanted === 'cancel') return cancel(deps, transaction, row)
-  if (row.wanted === 'run') return null
-  return pause(deps, transaction, row, null)
+async function interrupt(locked: Locked): Promise<DownloadStatus | null> {
+  const { wanted } = locked.row
+  if (wanted === 'cancel') return cancel(locked)
+  return wanted === 'run' ? null : pause(locked, null)
 }
 
-/** The transaction holds the locks of the model and the row. */
-async function cancel(
-  deps: InstallerContext,
-  transaction: Transaction,
-  row: Download,
-): Promise<DownloadStatus> {
-  if (row.task.kind === 'install' && row.task.isDiscarded === true) await deleteData(deps, row)
-  return finish(deps, transaction, row, { status: 'cancelled' })
+async function cancel(locked: Locked): Promise<DownloadStatus> {
+  const { task } = locked.row
+  if (task.kind === 'install' && task.isDiscarded === true) await deleteData(locked)
+  return finish(locked, 'cancelled')
 }
 
-async function deleteData({ layout }: InstallerContext, { model }: Download): Promise<void> {
+async function deleteData({ deps: { layout }, row: { model } }: Locked): Promise<void> {
   await layout.remove(layout.partial(model))
 }
 
-async function pause(
-  deps: InstallerContext,
-  transaction: Transaction,
-  row: Download,
-  error: Download['error'],
-): Promise<DownloadStatus> {
-  const paused = { status: 'paused', wanted: 'pause', bytesPerSecond: null, error } as const
-  await change(deps, transaction, row, paused)
+async function pause(locked: Locked, error: Download['error']): Promise<DownloadStatus> {
+  await change(locked, { status: 'paused', wanted: 'pause', bytesPerSecond: null, error })
   return 'paused'
 }
 
 async function finish(
-  deps: InstallerContext,
-  transaction: Transaction,
-  row: Download,
-  { status, error = null }: { status: DownloadStatus; error?: Download['error'] },
+  locked: Locked,
+  status: DownloadStatus,
+  error: Download['error'] = null,
 ): Promise<DownloadStatus> {
+  const { deps, transaction, row } = locked
   await removeLines(transaction, row.id)
-  const finished = { status, error, bytesPerSecond: null, finishedAt: deps.now() }
-  await change(deps, transaction, row, finished)
+  await change(locked, { status, error, bytesPerSecond: null, finishedAt: deps.now() })
   return status
 }
 
-async function change(
-  { notifier, now }: InstallerContext,
-  transaction: Transaction,
-  { id }: Download,
-  changes: DownloadChange,
-): Promise<void> {
-  await updateDownload(transaction, id, changes, now())
-  await notifier.notify(transaction, id)
+async function change({ deps, transaction, row }: Locked, changes: DownloadChange): Promise<void> {
+  await updateDownload(transaction, row.id, changes, deps.now())
+  await deps.notifier.notify(transaction, row.id)
 }

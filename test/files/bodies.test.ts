@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { type ApiResponse, outcome } from '#test/support/file-gateway.ts'
-import { ann, fresh, useFileGateway } from './world.ts'
+import { ann, fresh, useFileGateway } from './fixture.ts'
 
-const world = useFileGateway()
+const fixture = useFileGateway()
 
 function errorOf({ status, body }: ApiResponse): unknown[] {
   const { code, param } = Object(body['error'])
@@ -25,7 +25,7 @@ const bodyRoutes: [string, string, string][] = [
 ]
 
 async function pathOf(path: string): Promise<string> {
-  const { gateway } = world
+  const { gateway } = fixture
   if (path.startsWith('FILE')) {
     return path.replace('FILE', `/v1/files/${await gateway.upload(ann, fresh('file'))}`)
   }
@@ -34,7 +34,8 @@ async function pathOf(path: string): Promise<string> {
 }
 
 describe.each(bodyRoutes)('the body of %s', (name, method, path) => {
-  const ask = async (json: unknown) => world.gateway.send(ann, await pathOf(path), { json, method })
+  const ask = async (json: unknown) =>
+    fixture.gateway.send(ann, await pathOf(path), { json, method })
 
   test('folder_path is refused with the name of its replacement', async () => {
     const response = await ask({ name: 'x', folder_path: '/a/b', colour: 'red' })
@@ -58,7 +59,7 @@ describe.each(bodyRoutes)('the body of %s', (name, method, path) => {
   })
 
   test('may be omitted only if it is optional', async () => {
-    const response = await world.gateway.send(ann, await pathOf(path), { method })
+    const response = await fixture.gateway.send(ann, await pathOf(path), { method })
     expect(outcome(response)).toBe(name.startsWith('a restored') ? '200' : '400 malformed_json')
   })
 })
@@ -112,13 +113,13 @@ describe('a field', () => {
     ['FILE/shares', { principal: { type: 'user', subject: 'bob' } }, 'role'],
   ]
   test.each(faults)('of %s with %j is refused', async (path, json, param) => {
-    const response = await world.gateway.send(ann, await pathOf(path), { json })
+    const response = await fixture.gateway.send(ann, await pathOf(path), { json })
     const [status, , at] = errorOf(response)
     expect([status, at]).toEqual([422, param])
   })
 
   test('an optional null field counts as absent', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const responses = [
       await gateway.send(ann, '/v1/folders', {
         json: { name: fresh('f'), folder_id: null, on_conflict: null },
@@ -157,14 +158,14 @@ describe('a query', () => {
     ['/v1/principals?q=%00', 'unprocessable', 'q'],
   ]
   test.each(faults)('%s is refused', async (path, code, param) => {
-    expect(errorOf(await world.gateway.send(ann, path))).toEqual([422, code, param])
+    expect(errorOf(await fixture.gateway.send(ann, path))).toEqual([422, code, param])
   })
 
   test.each([
     ['DELETE', 'FILE'],
     ['DELETE', 'FOLDER'],
   ])('%s %s with a removed or unknown parameter deletes nothing', async (method, path) => {
-    const { gateway } = world
+    const { gateway } = fixture
     const node = await pathOf(path)
     const removed = await gateway.send(ann, `${node}?folder_path=/a&colour=red`, { method })
     expect(errorOf(removed)).toEqual([422, 'folder_path_removed', 'folder_path'])
@@ -175,12 +176,12 @@ describe('a query', () => {
 
   test('before and after cannot be combined', async () => {
     const id = Bun.randomUUIDv7()
-    const response = await world.gateway.send(ann, `/v1/files?after=${id}&before=${id}`)
+    const response = await fixture.gateway.send(ann, `/v1/files?after=${id}&before=${id}`)
     expect(errorOf(response)).toEqual([422, 'unprocessable', 'before'])
   })
 
   test.each(['', 'null'])('the folder %p is the top level', async (folder) => {
-    const response = await world.gateway.send(ann, `/v1/files/children?folder_id=${folder}`)
+    const response = await fixture.gateway.send(ann, `/v1/files/children?folder_id=${folder}`)
     expect(outcome(response)).toBe('200')
   })
 })
@@ -207,7 +208,9 @@ describe('a cursor', () => {
     ['of great length', 'name', 'x'.repeat(5_000)],
   ]
   test.each(refused)('%s is refused', async (_, sort, cursor) => {
-    const response = await world.gateway.send(ann, '/v1/files/children', { json: { sort, cursor } })
+    const response = await fixture.gateway.send(ann, '/v1/files/children', {
+      json: { sort, cursor },
+    })
     const [status, , param] = errorOf(response)
     expect([status, param]).toEqual([422, 'cursor'])
   })
@@ -216,7 +219,7 @@ describe('a cursor', () => {
 describe('an id', () => {
   const ids = ['x', '%00', "'", '..%2f', '0198a000-0000-7000-8000-00000000000']
   test.each(ids)('%s is not found', async (id) => {
-    const { gateway } = world
+    const { gateway } = fixture
     const responses = [
       await gateway.send(ann, `/v1/files/${id}`),
       await gateway.send(ann, `/v1/folders/${id}`),
@@ -230,7 +233,7 @@ describe('an id', () => {
   })
 
   test('of a file is not found as a folder, and vice versa', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const file = await gateway.upload(ann, fresh('file'))
     const folder = await gateway.folder(ann, fresh('folder'))
     const responses = [
@@ -245,8 +248,8 @@ describe('an id', () => {
   })
 
   test('may be in upper case', async () => {
-    const id = await world.gateway.upload(ann, fresh('file'))
-    const { body } = await world.gateway.send(ann, `/v1/files/${id.toUpperCase()}`)
+    const id = await fixture.gateway.upload(ann, fresh('file'))
+    const { body } = await fixture.gateway.send(ann, `/v1/files/${id.toUpperCase()}`)
     expect(body['id']).toBe(id)
   })
 })

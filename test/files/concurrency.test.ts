@@ -10,7 +10,7 @@ import {
   startFileGateway,
 } from '#test/support/file-gateway.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
-import { ann, bob, fresh } from './world.ts'
+import { ann, bob, fresh } from './fixture.ts'
 
 let database: TestDatabase
 let second: Database

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import { useDescribedGateway } from '#test/support/described-gateway.ts'
 
-const world = useDescribedGateway()
+const fixture = useDescribedGateway()
 const unknownFile = '/v1/files/00000000-0000-7000-8000-000000000000'
 
 async function made(how: string, json?: object): Promise<string> {
-  const { body, status } = await world.ask(how, json === undefined ? { body: 'text' } : { json })
+  const { body, status } = await fixture.ask(how, json === undefined ? { body: 'text' } : { json })
   expect(status).toBe(201)
   return String(body['id'])
 }
@@ -15,7 +15,7 @@ const folder = (name: string) => made('POST /v1/folders', { name })
 
 describe('documented file responses', () => {
   test('create, update and delete', async () => {
-    const { ask } = world
+    const { ask } = fixture
     const id = await upload('plan.txt')
     const path = `/v1/files/${id}`
     const inside = { folder_id: await folder('plans') }
@@ -40,7 +40,7 @@ describe('documented file responses', () => {
   })
 
   test('list and search', async () => {
-    const { ask } = world
+    const { ask } = fixture
     const collection = { name: 'shelf', description: 'for files' }
     expect((await ask('POST /v1/collections', { json: collection })).status).toBe(201)
     await made('POST /v1/files?name=found.txt&collections=["shelf"]')
@@ -56,7 +56,7 @@ describe('documented file responses', () => {
   })
 
   test('errors', async () => {
-    const { ask } = world
+    const { ask } = fixture
     const path = `/v1/files/${await upload('kept.txt')}`
     await upload('taken.txt')
     const stale = { headers: { 'if-match': '"99"' } }
@@ -87,7 +87,7 @@ describe('documented file responses', () => {
 })
 
 test('documented folder responses', async () => {
-  const { ask } = world
+  const { ask } = fixture
   const outer = await folder('outer')
   const inner = await made('POST /v1/folders', { name: 'inner', folder_id: outer })
   expect((await ask(`GET /v1/folders/${inner}`)).body['path']).toEqual([
@@ -103,7 +103,7 @@ test('documented folder responses', async () => {
 })
 
 test.each(['files', 'folders', 'collections'])('documented share responses of %s', async (of) => {
-  const { ask } = world
+  const { ask } = fixture
   const name = `shared-${of}`
   const id = await {
     files: () => upload(name),
@@ -133,7 +133,7 @@ test.each(['files', 'folders', 'collections'])('documented share responses of %s
 })
 
 test('documented responses of the people picker', async () => {
-  const { ask } = world
+  const { ask } = fixture
   await ask('GET /v1/files', { as: 'bob' })
   expect((await ask('GET /v1/principals?q=bob')).body['data']).toHaveLength(1)
   expect((await ask('GET /v1/principals')).status).toBe(422)

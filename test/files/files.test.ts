@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '#lib/errors.ts'
 import { outcome, principalOf } from '#test/support/file-gateway.ts'
-import { ann, bob, fresh, useFileGateway } from './world.ts'
+import { ann, bob, fresh, useFileGateway } from './fixture.ts'
 
-const world = useFileGateway({
+const fixture = useFileGateway({
   hooks: {
     async joinCollections(_transaction, _caller, _fileId, collections) {
       throw new AppError('not_found', `no ${collections}`, { param: 'collections' })
@@ -12,11 +12,11 @@ const world = useFileGateway({
 })
 
 function patch(id: string, json: unknown, headers: Record<string, string> = {}, who = ann) {
-  return world.gateway.send(who, `/v1/files/${id}`, { method: 'PATCH', json, headers })
+  return fixture.gateway.send(who, `/v1/files/${id}`, { method: 'PATCH', json, headers })
 }
 
 test('a file record has all fields', async () => {
-  const { gateway } = world
+  const { gateway } = fixture
   const folder = await gateway.folder(ann, fresh('folder'))
   const id = await gateway.upload(ann, 'a.txt', {
     folderId: folder,
@@ -54,7 +54,7 @@ test('a file record has all fields', async () => {
 
 describe('attributes', () => {
   test('are merged, and removed by null', async () => {
-    const id = await world.gateway.upload(ann, fresh('f'), { attributes: { a: 1, b: 'x' } })
+    const id = await fixture.gateway.upload(ann, fresh('f'), { attributes: { a: 1, b: 'x' } })
     const merged = await patch(id, { attributes: { b: null, c: false, a: 'y' } })
     expect(merged.body['attributes']).toEqual({ a: 'y', c: false })
     expect((await patch(id, { attributes: {} })).body['attributes']).toEqual({ a: 'y', c: false })
@@ -77,15 +77,15 @@ describe('attributes', () => {
     ['half a character', { a: '\ud800' }, 'attributes.a'],
   ]
   test.each(refused)('%s is refused', async (_, attributes, param) => {
-    const id = await world.gateway.upload(ann, fresh('f'), { attributes: { kept: 1 } })
+    const id = await fixture.gateway.upload(ann, fresh('f'), { attributes: { kept: 1 } })
     const { status, body } = await patch(id, { attributes, name: fresh('renamed') })
     expect([status, Object(body['error']).param]).toEqual([422, param])
-    const after = (await world.gateway.send(ann, `/v1/files/${id}`)).body
+    const after = (await fixture.gateway.send(ann, `/v1/files/${id}`)).body
     expect([after['attributes'], after['version']]).toEqual([{ kept: 1 }, 1])
   })
 
   test('may have any well-formed key', async () => {
-    const id = await world.gateway.upload(ann, fresh('f'))
+    const id = await fixture.gateway.upload(ann, fresh('f'))
     const text = '{"attributes":{"__proto__":"x","a.b-c_D":1e300,"constructor":true}}'
     const { body } = await patch(id, text)
     expect(JSON.stringify(body['attributes'])).toContain('"__proto__":"x"')
@@ -95,7 +95,7 @@ describe('attributes', () => {
 
 describe('a version', () => {
   test('increases with each change, and If-Match can require it', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const id = await gateway.upload(ann, fresh('f'))
     const change = (tag: string) => patch(id, { attributes: { at: tag } }, { 'if-match': tag })
     expect(outcome(await change('"1"'))).toBe('200')
@@ -117,7 +117,7 @@ describe('a version', () => {
   })
 
   test('is not disclosed to users who may not see the file', async () => {
-    const id = await world.gateway.upload(ann, fresh('f'))
+    const id = await fixture.gateway.upload(ann, fresh('f'))
     const response = await patch(id, { name: 'x' }, { 'if-match': '"9"' }, bob)
     expect(outcome(response)).toBe('404 not_found')
   })
@@ -125,7 +125,7 @@ describe('a version', () => {
 
 describe('the content of a file', () => {
   const content = async (text: string) => ({
-    content: await world.gateway.storage.put(bytesOf(text), { bytesMax: 100 }),
+    content: await fixture.gateway.storage.put(bytesOf(text), { bytesMax: 100 }),
     mimeType: 'text/markdown',
   })
   async function* bytesOf(text: string) {
@@ -133,7 +133,7 @@ describe('the content of a file', () => {
   }
 
   test('is replaced by editors, after a final check', async () => {
-    const { files, upload, share, changes } = world.gateway
+    const { files, upload, share, changes } = fixture.gateway
     const id = await upload(ann, fresh('f'), { text: 'one' })
     const replace = async (who: typeof ann, check = () => {}) =>
       files.replaceContent(principalOf(who), id, await content('twenty'), check)
@@ -150,7 +150,7 @@ describe('the content of a file', () => {
   })
 
   test('replaces that of the same name with on_conflict=replace', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const folderId = await gateway.folder(ann, fresh('folder'))
     const first = await gateway.upload(ann, 'Same.txt', { folderId, text: 'one' })
     const second = await gateway.upload(ann, 'same.TXT', {
@@ -171,7 +171,7 @@ describe('the content of a file', () => {
   })
 
   test('must be sent again if it is no longer stored', async () => {
-    const { storage, upload } = world.gateway
+    const { storage, upload } = fixture.gateway
     const kept = await content('soon gone')
     await storage.remove(kept.content.sha256)
     const gone = upload(ann, fresh('f'), kept)
@@ -180,7 +180,7 @@ describe('the content of a file', () => {
 })
 
 test('an exception of a hook is reported and rolls back the change', async () => {
-  const { gateway } = world
+  const { gateway } = fixture
   const folderId = await gateway.folder(ann, fresh('folder'))
   const upload = gateway.upload(ann, 'x.txt', { folderId, collections: ['nowhere'] })
   await expect(upload).rejects.toMatchObject({ status: 404, param: 'collections' })
@@ -189,7 +189,7 @@ test('an exception of a hook is reported and rolls back the change', async () =>
 })
 
 test('a copy has the same content and attributes, and is independent', async () => {
-  const { gateway } = world
+  const { gateway } = fixture
   const id = await gateway.upload(ann, fresh('f'), { attributes: { a: 1 }, purpose: 'batch' })
   const name = fresh('copy')
   const response = await gateway.send(ann, `/v1/files/${id}/copy`, { json: { name } })
@@ -208,7 +208,7 @@ test('a copy has the same content and attributes, and is independent', async () 
 })
 
 test('hooks receive every change with the ids of the files', async () => {
-  const { gateway } = world
+  const { gateway } = fixture
   const top = await gateway.folder(ann, fresh('top'))
   const inner = await gateway.folder(ann, 'inner', top)
   const { changes } = gateway

@@ -1,25 +1,25 @@
 import { describe, expect, test } from 'bun:test'
 import { outcome, principalOf } from '#test/support/file-gateway.ts'
-import { ann, bob, cy, fresh, useFileGateway } from './world.ts'
+import { ann, bob, cy, fresh, useFileGateway } from './fixture.ts'
 
-const world = useFileGateway({ files: { perOwnerMax: 300 } })
+const fixture = useFileGateway({ files: { perOwnerMax: 300 } })
 const toBob = { type: 'user', subject: 'bob' }
 
 function move(id: string, folderId: unknown, who = ann, kind = 'folders') {
-  return world.gateway.send(who, `/v1/${kind}/${id}/move`, { json: { folder_id: folderId } })
+  return fixture.gateway.send(who, `/v1/${kind}/${id}/move`, { json: { folder_id: folderId } })
 }
 
 describe('nested folders', () => {
   async function tower(height: number, from: string | null = null): Promise<string[]> {
     const ids: string[] = []
     for (let level = 0; level < height; level++) {
-      ids.push(await world.gateway.folder(ann, fresh('level'), ids.at(-1) ?? from))
+      ids.push(await fixture.gateway.folder(ann, fresh('level'), ids.at(-1) ?? from))
     }
     return ids
   }
 
   test('may be 32 deep, with files in the deepest', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const ids = await tower(32)
     const deepest = ids.at(-1) ?? ''
     const json = { name: 'too deep', folder_id: deepest }
@@ -39,16 +39,19 @@ describe('nested folders', () => {
       expect(outcome(await move(top, to))).toBe('409 folder_cycle')
     }
     const json = { folder_id: bottom, name: 'renamed' }
-    const patched = await world.gateway.send(ann, `/v1/folders/${top}`, { method: 'PATCH', json })
+    const patched = await fixture.gateway.send(ann, `/v1/folders/${top}`, { method: 'PATCH', json })
     expect(outcome(patched)).toBe('409 folder_cycle')
-    const { body } = await world.gateway.send(ann, `/v1/folders/${top}`)
+    const { body } = await fixture.gateway.send(ann, `/v1/folders/${top}`)
     expect([body['folder_id'], body['version']]).toEqual([null, 1])
   })
 
   test('can be renamed and moved in one change', async () => {
     const [from = '', to = ''] = [...(await tower(1)), ...(await tower(1))]
     const json = { name: 'Both', folder_id: to }
-    const response = await world.gateway.send(ann, `/v1/folders/${from}`, { method: 'PATCH', json })
+    const response = await fixture.gateway.send(ann, `/v1/folders/${from}`, {
+      method: 'PATCH',
+      json,
+    })
     const { name, folder_id, version } = Object(response.body)
     expect([name, folder_id, version]).toEqual(['Both', to, 2])
     expect(response.headers.get('etag')).toBe('"2"')
@@ -57,7 +60,7 @@ describe('nested folders', () => {
 
 describe('deleting a folder', () => {
   test('requires recursive=true unless it is empty', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const top = await gateway.folder(ann, fresh('full'))
     const inner = await gateway.folder(ann, 'inner', top)
     const file = await gateway.upload(ann, 'file', { folderId: inner })
@@ -80,15 +83,15 @@ describe('deleting a folder', () => {
   })
 
   test('needs no option if it is empty', async () => {
-    const id = await world.gateway.folder(ann, fresh('empty'))
-    const response = await world.gateway.send(ann, `/v1/folders/${id}`, { method: 'DELETE' })
+    const id = await fixture.gateway.folder(ann, fresh('empty'))
+    const response = await fixture.gateway.send(ann, `/v1/folders/${id}`, { method: 'DELETE' })
     expect(response.body).toMatchObject({ files: 0, folders: 1 })
   })
 })
 
 describe('a shared folder', () => {
   test('gives its owner what others create in it', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const folder = await gateway.folder(ann, fresh('team'))
     await gateway.share(ann, `/v1/folders/${folder}`, toBob, 'editor')
     const file = await gateway.upload(bob, 'of bob.txt', { folderId: folder })
@@ -107,7 +110,7 @@ describe('a shared folder', () => {
   })
 
   test('transfers ownership of moved trees', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const team = await gateway.folder(ann, fresh('team'))
     await gateway.share(ann, `/v1/folders/${team}`, toBob, 'editor')
     const gift = await gateway.folder(bob, fresh('gift'))
@@ -132,7 +135,7 @@ describe('a shared folder', () => {
   })
 
   test('cannot be changed by viewers', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const folder = await gateway.folder(ann, fresh('to read'))
     await gateway.share(ann, `/v1/folders/${folder}`, { type: 'everyone' }, 'viewer')
     const json = { name: 'x', folder_id: folder }
@@ -148,7 +151,7 @@ describe('a shared folder', () => {
   })
 
   test('is not found by users without access', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const hidden = await gateway.folder(ann, fresh('hidden'))
     const nothing = Bun.randomUUIDv7()
     const bodies: unknown[] = []
@@ -175,11 +178,11 @@ describe('a shared folder', () => {
 })
 
 test('a tree has a limited number of nodes', async () => {
-  const { gateway } = world
+  const { gateway } = fixture
   const dee = { subject: 'dee', groups: ['users'] }
   const folderId = await gateway.folder(dee, 'all of it')
   const { userId } = principalOf(dee)
-  await world.database.drizzle.execute(`insert into node (id, kind, parent_id, owner_id, created_by,
+  await fixture.database.drizzle.execute(`insert into node (id, kind, parent_id, owner_id, created_by,
     name, name_key, created_at, updated_at) select gen_random_uuid(), 'folder', '${folderId}',
     '${userId}', '${userId}', n::text, n::text, now(), now() from generate_series(1, 298) n`)
   const file = await gateway.upload(dee, 'the last')

@@ -2,16 +2,16 @@ import { describe, expect, test } from 'bun:test'
 import { type SQL, sql } from 'drizzle-orm'
 import { createListingStore } from '#files/listing/store.ts'
 import { type Person, principalOf } from '#test/support/file-gateway.ts'
-import { ann, bob, fresh, useFileGateway } from './world.ts'
+import { ann, bob, fresh, useFileGateway } from './fixture.ts'
 
-const world = useFileGateway()
+const fixture = useFileGateway()
 const childrenMax = 10_000
 
 type Item = { id: string; name: string; object: string }
 type List = { data: Item[]; has_more: boolean; next: string | null }
 
 async function list(path: string, json?: object, who: Person = ann): Promise<List> {
-  const { status, body } = await world.gateway.send(who, path, json === undefined ? {} : { json })
+  const { status, body } = await fixture.gateway.send(who, path, json === undefined ? {} : { json })
   expect(status).toBe(200)
   return Object(body)
 }
@@ -31,7 +31,7 @@ async function all(path: string, json: object): Promise<Item[]> {
 
 describe('the children of a folder', () => {
   test('have stable pages while nodes are added and deleted', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const folder_id = await gateway.folder(ann, fresh('pages'))
     const ids = new Map<string, string>()
     for (const name of ['b', 'd', 'f', 'h', 'j', 'l']) {
@@ -54,7 +54,7 @@ describe('the children of a folder', () => {
   })
 
   test('are sorted, folders first', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const folder_id = await gateway.folder(ann, fresh('sorts'))
     for (const [name, bytes] of [
       ['m', 3],
@@ -83,7 +83,7 @@ describe('the children of a folder', () => {
   })
 
   test('are the same with GET and POST', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const folder_id = await gateway.folder(ann, fresh('both'))
     await gateway.upload(ann, 'a', { folderId: folder_id })
     const query = `folder_id=${folder_id}&scope=mine&type=all&sort=bytes&order=desc&limit=5`
@@ -97,7 +97,7 @@ describe('the children of a folder', () => {
   })
 
   test('a page of ten thousand children reads only that page', async () => {
-    const { gateway, database } = { gateway: world.gateway, database: world.database.drizzle }
+    const { gateway, database } = { gateway: fixture.gateway, database: fixture.database.drizzle }
     const folder_id = await gateway.folder(bob, fresh('large'))
     const { userId } = principalOf(bob)
     await database.execute(sql`
@@ -127,7 +127,7 @@ describe('the children of a folder', () => {
 
 /** The query plan of the page after the hundredth file of a folder. */
 async function planOf(folderId: string): Promise<string> {
-  const { drizzle } = world.database
+  const { drizzle } = fixture.database
   const plans: string[] = []
   const explaining = {
     async execute(query: SQL) {
@@ -145,7 +145,7 @@ async function planOf(folderId: string): Promise<string> {
 
 describe('the list of files', () => {
   test('pages in both directions and filters by purpose', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const cat: Person = { subject: 'cat', groups: ['users'] }
     const ids: string[] = []
     for (let file = 0; file < 5; file++) {
@@ -168,7 +168,7 @@ describe('the list of files', () => {
 
 describe('a search', () => {
   test('finds every term anywhere in a name, in any case and composition', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const folderId = await gateway.folder(ann, fresh('search'))
     const names = [
       'R\u00e9sum\u00e9 of Zo\u00eb (final).pdf',
@@ -191,7 +191,7 @@ describe('a search', () => {
   })
 
   test('highlights the terms in the name', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const name = '\u{1f600} Ba\u200bNana ban.TXT'
     const folder_id = await gateway.folder(ann, fresh('marks'))
     await gateway.upload(ann, name, { folderId: folder_id })
@@ -204,7 +204,7 @@ describe('a search', () => {
   })
 
   test('can be limited to a MIME type', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const folder_id = await gateway.folder(ann, fresh('kinds'))
     const kinds = { 'x.png': 'image/png', 'x.gif': 'image/gif', 'x.txt': 'text/plain' }
     for (const [name, mimeType] of Object.entries(kinds)) {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import { outcome } from '#test/support/file-gateway.ts'
-import { ann, fresh, useFileGateway } from './world.ts'
+import { ann, fresh, useFileGateway } from './fixture.ts'
 
-const world = useFileGateway()
+const fixture = useFileGateway()
 
 function make(name: unknown, folderId: string | null = null) {
-  return world.gateway.send(ann, '/v1/folders', { json: { name, folder_id: folderId } })
+  return fixture.gateway.send(ann, '/v1/folders', { json: { name, folder_id: folderId } })
 }
 
 describe('a name is refused', () => {
@@ -31,7 +31,7 @@ describe('a name is refused', () => {
   ]
 
   test.each(refused)('%s, in every endpoint', async (_, name) => {
-    const { gateway } = world
+    const { gateway } = fixture
     const folder = await gateway.folder(ann, fresh('folder'))
     const file = await gateway.upload(ann, fresh('file'))
     const responses = [
@@ -79,7 +79,7 @@ describe('names in one folder', () => {
     ['a sign for the Kelvin', '1 k', '1 \u212a'],
   ]
   test.each(same)('that differ only in %s conflict', async (_, first, second) => {
-    const folder = await world.gateway.folder(ann, fresh('same'))
+    const folder = await fixture.gateway.folder(ann, fresh('same'))
     expect(outcome(await make(first, folder))).toBe('201')
     expect(outcome(await make(second, folder))).toBe('409 name_conflict')
   })
@@ -95,7 +95,7 @@ describe('names in one folder', () => {
     ['signs that are like a slash', 'a\u2215b', 'a\u2044b'],
   ]
   test.each(different)('that look alike by %s do not conflict', async (_, first, second) => {
-    const folder = await world.gateway.folder(ann, fresh('different'))
+    const folder = await fixture.gateway.folder(ann, fresh('different'))
     expect(outcome(await make(first, folder))).toBe('201')
     expect(outcome(await make(second, folder))).toBe('201')
   })
@@ -103,7 +103,7 @@ describe('names in one folder', () => {
 
 describe('a taken name', () => {
   test('is refused for files and folders, and is free in another folder', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const folder = await gateway.folder(ann, fresh('taken'))
     await gateway.upload(ann, 'Notes.txt', { folderId: folder })
     expect(outcome(await make('notes.TXT', folder))).toBe('409 name_conflict')
@@ -113,7 +113,7 @@ describe('a taken name', () => {
   })
 
   test('gets a number with on_conflict=rename', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const folderId = await gateway.folder(ann, fresh('numbers'))
     const names: unknown[] = []
     for (let copy = 0; copy < 4; copy++) {
@@ -129,7 +129,7 @@ describe('a taken name', () => {
   })
 
   test('may be set again on the node that has it', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const folder = await gateway.folder(ann, fresh('own name'))
     const json = { name: fresh('OWN name').toLowerCase() }
     const path = `/v1/folders/${folder}`

@@ -2,15 +2,15 @@ import { describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { type Person, principalOf } from '#test/support/file-gateway.ts'
 import { storeCollection } from '#test/support/stored-collections.ts'
-import { ann, bob, fresh, useFileGateway } from './world.ts'
+import { ann, bob, fresh, useFileGateway } from './fixture.ts'
 
-const world = useFileGateway()
+const fixture = useFileGateway()
 
 type State = { state: string; stage?: string; chunks?: number; error?: [string, string] }
 
 /** Adds the file to a new collection, in the given state. */
 async function collect(fileId: string, owner: Person, state: State | null): Promise<string> {
-  const { drizzle } = world.database
+  const { drizzle } = fixture.database
   const name = fresh('collection')
   const { userId } = principalOf(owner)
   const [index] = await drizzle.execute<{ id: number }>(sql`
@@ -18,7 +18,7 @@ async function collect(fileId: string, owner: Person, state: State | null): Prom
       created_at) values ('m', 3, 800, 0, 'active', now()) returning id`)
   const indexId = index?.id ?? 0
   const id = Bun.randomUUIDv7()
-  await storeCollection(world.database, { id, name, ownerId: userId, indexId, fileIds: [fileId] })
+  await storeCollection(fixture.database, { id, name, ownerId: userId, indexId, fileIds: [fileId] })
   if (state === null) return name
   const [code, message] = state.error ?? [null, null]
   await drizzle.execute(sql`
@@ -30,7 +30,7 @@ async function collect(fileId: string, owner: Person, state: State | null): Prom
 }
 
 async function show(id: string, who = ann): Promise<Record<string, unknown>> {
-  return (await world.gateway.send(who, `/v1/files/${id}`)).body
+  return (await fixture.gateway.send(who, `/v1/files/${id}`)).body
 }
 
 describe('the status of a file', () => {
@@ -55,7 +55,7 @@ describe('the status of a file', () => {
   test.each(cases)(
     'is %s, or %s for OpenAI clients',
     async (status, openAiStatus, state, shown) => {
-      const id = await world.gateway.upload(ann, fresh('file'))
+      const id = await fixture.gateway.upload(ann, fresh('file'))
       const name = await collect(id, ann, state)
       expect(await show(id)).toMatchObject({
         retrieval_status: status,
@@ -66,7 +66,7 @@ describe('the status of a file', () => {
   )
 
   test('is the worst of its collections', async () => {
-    const id = await world.gateway.upload(ann, fresh('file'))
+    const id = await fixture.gateway.upload(ann, fresh('file'))
     const states: [State, string][] = [
       [{ state: 'done' }, 'RAG Available'],
       [{ state: 'pending', stage: 'embedding' }, 'Processing'],
@@ -83,7 +83,7 @@ describe('the status of a file', () => {
   })
 
   test('depends on the collections that the user can see', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const id = await gateway.upload(ann, fresh('file'))
     await gateway.share(ann, `/v1/files/${id}`, { type: 'user', subject: 'bob' }, 'viewer')
     const mine = await collect(id, ann, { state: 'done' })
@@ -92,7 +92,7 @@ describe('the status of a file', () => {
     const { body } = await gateway.send(bob, `/v1/files/${id}`)
     expect(body).toMatchObject({ retrieval_status: 'Failed', retrieval: { collections: [theirs] } })
     const shared = sql`select id from collection where name = ${mine}`
-    await world.database.drizzle.execute(sql`
+    await fixture.database.drizzle.execute(sql`
       insert into share (id, resource_type, resource_id, principal_type, principal_id, role,
         granted_by, created_at)
       values (gen_random_uuid(), 'collection', (${shared}), 'group', 'staff', 1,
@@ -103,7 +103,7 @@ describe('the status of a file', () => {
   })
 
   test('is a filter of the search', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const folder_id = await gateway.folder(ann, fresh('folder'))
     const states: Record<string, State> = { a1: { state: 'done' }, a2: { state: 'failed' } }
     for (const [name, state] of Object.entries(states)) {
@@ -122,8 +122,8 @@ describe('the status of a file', () => {
 })
 
 test('deleting a collection deletes its shares', async () => {
-  const { drizzle } = world.database
-  const file = await world.gateway.upload(ann, fresh('file'))
+  const { drizzle } = fixture.database
+  const file = await fixture.gateway.upload(ann, fresh('file'))
   const name = await collect(file, ann, null)
   const [row] = await drizzle.execute<{ id: string }>(
     sql`select id from collection where name = ${name}`,
@@ -137,7 +137,7 @@ test('deleting a collection deletes its shares', async () => {
   } as const
   const grantee = { type: 'everyone', id: '*' } as const
   const grant = { grantee, mustBeKnown: false, role: 'viewer' } as const
-  await world.gateway.shares.add(principalOf(ann), collection, grant)
+  await fixture.gateway.shares.add(principalOf(ann), collection, grant)
   await drizzle.execute(sql`delete from collection where id = ${id}::uuid`)
-  expect(await world.gateway.shares.list(principalOf(ann), collection)).toEqual([])
+  expect(await fixture.gateway.shares.list(principalOf(ann), collection)).toEqual([])
 })

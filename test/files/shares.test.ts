@@ -1,20 +1,20 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { outcome, type Person, principalOf } from '#test/support/file-gateway.ts'
-import { ann, bob, cy, fresh, useFileGateway } from './world.ts'
+import { ann, bob, cy, fresh, useFileGateway } from './fixture.ts'
 
-const world = useFileGateway()
+const fixture = useFileGateway()
 const toBob = { type: 'user', subject: 'bob' }
 
 beforeAll(async () => {
-  for (const who of [ann, bob, cy]) await world.gateway.send(who, '/v1/files')
+  for (const who of [ann, bob, cy]) await fixture.gateway.send(who, '/v1/files')
 })
 
 function post(path: string, json: unknown, who: Person = ann) {
-  return world.gateway.send(who, `${path}/shares`, { json })
+  return fixture.gateway.send(who, `${path}/shares`, { json })
 }
 
 async function shared(role: string): Promise<{ folder: string; file: string; share: string }> {
-  const { gateway } = world
+  const { gateway } = fixture
   const folder = `/v1/folders/${await gateway.folder(ann, fresh('folder'))}`
   const folderId = folder.slice('/v1/folders/'.length)
   const file = `/v1/files/${await gateway.upload(ann, 'file', { folderId })}`
@@ -40,11 +40,11 @@ describe('a share', () => {
       role: 'manager',
     })
     expect([byId.status, byId.body['id']]).toEqual([200, again.body['id']])
-    expect((await world.gateway.send(bob, file)).body['my_role']).toBe('manager')
+    expect((await fixture.gateway.send(bob, file)).body['my_role']).toBe('manager')
   })
 
   test('may be for a user who has never signed in, by their subject', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const late = { subject: fresh('late'), groups: ['users'] }
     const file = `/v1/files/${await gateway.upload(ann, fresh('file'))}`
     const { id } = { id: principalOf(late).userId }
@@ -57,7 +57,7 @@ describe('a share', () => {
   })
 
   test('may be for a group, or for everyone', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const file = `/v1/files/${await gateway.upload(ann, fresh('file'))}`
     const group = await post(file, { principal: { type: 'group', id: 'staff' }, role: 'editor' })
     expect(group.body['principal']).toEqual({ type: 'group', id: 'staff', name: 'staff' })
@@ -79,7 +79,7 @@ describe('a share', () => {
   })
 
   test.each(['viewer', 'editor'])('cannot be created or changed by a %s', async (role) => {
-    const { gateway } = world
+    const { gateway } = fixture
     const { folder, file, share } = await shared(role)
     const others = await gateway.share(ann, folder, { type: 'group', id: 'guild' }, 'viewer')
     const change = { method: 'PATCH', json: { role: 'manager' } }
@@ -99,7 +99,7 @@ describe('a share', () => {
   })
 
   test('can be removed by the grantee', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const { folder, file, share } = await shared('viewer')
     const remove = (path: string) =>
       gateway.send(bob, `${path}/shares/${share}`, { method: 'DELETE' })
@@ -109,7 +109,7 @@ describe('a share', () => {
   })
 
   test('of a folder is listed at its content, and can only be changed at the folder', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const { folder, file, share } = await shared('editor')
     const own = await gateway.share(ann, file, { type: 'everyone' }, 'viewer')
     const { body } = await gateway.send(ann, `${file}/shares`)
@@ -127,7 +127,7 @@ describe('a share', () => {
   })
 
   test('does not disclose the name of an unreadable folder above', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const { folder, file } = await shared('viewer')
     await gateway.share(ann, file, { type: 'user', subject: 'cy' }, 'manager')
     const { body } = await gateway.send(cy, `${file}/shares`)
@@ -139,7 +139,7 @@ describe('a share', () => {
   })
 
   test('moves with its node; inherited shares do not', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const { file } = await shared('editor')
     await gateway.share(ann, file, { type: 'user', subject: 'cy' }, 'viewer')
     await gateway.send(ann, `${file}/move`, {
@@ -152,7 +152,7 @@ describe('a share', () => {
 
 describe('access', () => {
   test('is explained with all reasons', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const { folder, file } = await shared('viewer')
     await gateway.share(ann, folder, { type: 'group', id: 'staff' }, 'editor')
     await gateway.share(ann, file, { type: 'everyone' }, 'manager')
@@ -178,7 +178,7 @@ describe('access', () => {
 })
 
 test('users and groups are found by a part of their name', async () => {
-  const { gateway } = world
+  const { gateway } = fixture
   const odd = { subject: '100%_Odd\\', groups: ['users', 'oddities'] }
   await gateway.send(odd, '/v1/files')
   const find = async (q: string) =>
@@ -200,7 +200,7 @@ describe('with the people picker disabled', () => {
 })
 
 test('a collection is shared in the same way, with the role that its feature provides', async () => {
-  const { shares } = world.gateway
+  const { shares } = fixture.gateway
   const id = Bun.randomUUIDv7()
   const collection = (role: 'viewer' | 'manager' | 'owner') =>
     ({ type: 'collection', id, ownerId: principalOf(ann).userId, role }) as const

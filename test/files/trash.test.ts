@@ -1,25 +1,25 @@
 import { describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { outcome, principalOf } from '#test/support/file-gateway.ts'
-import { ann, bob, cy, fresh, useFileGateway } from './world.ts'
+import { ann, bob, cy, fresh, useFileGateway } from './fixture.ts'
 
 const trashS = 1_000
-const world = useFileGateway({ files: { trashS } })
+const fixture = useFileGateway({ files: { trashS } })
 const toBob = { type: 'user', subject: 'bob' }
 const hourMs = 3_600_000
 
 function remove(path: string, who = ann) {
-  return world.gateway.send(who, `/v1/${path}`, { method: 'DELETE' })
+  return fixture.gateway.send(who, `/v1/${path}`, { method: 'DELETE' })
 }
 
 function restore(path: string, who = ann, json?: unknown) {
   const options = json === undefined ? {} : { json }
-  return world.gateway.send(who, `/v1/${path}/restore`, { method: 'POST', ...options })
+  return fixture.gateway.send(who, `/v1/${path}/restore`, { method: 'POST', ...options })
 }
 
 async function count(table: string, id: string): Promise<number> {
   const column = sql.identifier(table === 'file' ? 'node_id' : table === 'blob' ? 'sha256' : 'id')
-  const rows = await world.database.drizzle.execute(
+  const rows = await fixture.database.drizzle.execute(
     sql`select 1 from ${sql.identifier(table)} where ${column}::text = ${id}`,
   )
   return rows.length
@@ -27,7 +27,7 @@ async function count(table: string, id: string): Promise<number> {
 
 describe('the trash', () => {
   test('hides nodes everywhere and lists them for their owner', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const folder = await gateway.folder(ann, fresh('folder'))
     const file = await gateway.upload(ann, fresh('findable'), { folderId: folder })
     await gateway.share(ann, `/v1/folders/${folder}`, toBob, 'editor')
@@ -48,7 +48,7 @@ describe('the trash', () => {
   })
 
   test('restores what was trashed together, not what was trashed before', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const folder = await gateway.folder(ann, fresh('folder'))
     const before = await gateway.upload(ann, 'before', { folderId: folder })
     const along = await gateway.upload(ann, 'along', { folderId: folder })
@@ -62,7 +62,7 @@ describe('the trash', () => {
   })
 
   test('restores to the top level if the folder is gone', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const folder = await gateway.folder(ann, fresh('folder'))
     const file = await gateway.upload(ann, fresh('file'), { folderId: folder })
     await remove(`folders/${folder}?recursive=true`)
@@ -74,7 +74,7 @@ describe('the trash', () => {
   })
 
   test('restores only to a free name', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const folderId = await gateway.folder(ann, fresh('folder'))
     const file = await gateway.upload(ann, 'a.txt', { folderId })
     await remove(`files/${file}`)
@@ -86,7 +86,7 @@ describe('the trash', () => {
   })
 
   test('cannot restore after the retention time, and is emptied', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const folder = await gateway.folder(ann, fresh('folder'))
     const text = fresh('content')
     const file = await gateway.upload(ann, 'file', { folderId: folder, text })
@@ -117,7 +117,7 @@ describe('the trash', () => {
 
 describe('permanent deletion', () => {
   test('removes a file at once, also from the trash, and requires its owner', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const id = await gateway.upload(ann, fresh('file'))
     await gateway.share(ann, `/v1/files/${id}`, toBob, 'manager')
     const path = `files/${id}?permanent=true`
@@ -130,7 +130,7 @@ describe('permanent deletion', () => {
   })
 
   test('happens when a file expires', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const expiresAt = new Date(Date.now() + 100 * hourMs)
     const id = await gateway.upload(ann, fresh('file'), { expiresAt })
     const { body } = await gateway.send(ann, `/v1/files/${id}`)
@@ -149,7 +149,7 @@ describe('content', () => {
   const hashOf = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest('hex')
 
   test('is kept while any file uses it', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const text = fresh('shared content')
     const one = await gateway.upload(ann, fresh('one'), { text })
     const two = await gateway.upload(bob, fresh('two'), { text })
@@ -163,7 +163,7 @@ describe('content', () => {
   })
 
   test('is kept for an hour after its upload', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const text = fresh('refused content')
     const folderId = await gateway.folder(ann, fresh('folder'))
     await gateway.upload(ann, 'taken', { folderId })
@@ -176,7 +176,7 @@ describe('content', () => {
   })
 
   test('survives concurrent sweeps of several processes', async () => {
-    const { gateway } = world
+    const { gateway } = fixture
     const ids: string[] = []
     for (let file = 0; file < 30; file++) ids.push(await gateway.upload(ann, fresh('many')))
     for (const id of ids) await remove(`files/${id}`)
@@ -188,7 +188,7 @@ describe('content', () => {
       .filter((id) => ids.includes(id))
     expect(received.toSorted()).toEqual(ids.toSorted())
     const { userId } = principalOf(ann)
-    const left = await world.database.drizzle.execute(sql`select 1 from file
+    const left = await fixture.database.drizzle.execute(sql`select 1 from file
       join node on node.id = file.node_id where owner_id = ${userId} and name like 'many%'`)
     expect(left.length).toBe(0)
   })

@@ -52,7 +52,7 @@ export type InstallerWorker = {
   close(): Promise<void>
 }
 
-type Caller = 'admins' | 'users' | 'nobody'
+type Caller = 'admins' | 'users' | 'anonymous'
 export type Answer = { readonly status: number; readonly body: Record<string, unknown> }
 
 const secret = 'a secret that only the tests know, 32+'
@@ -76,7 +76,7 @@ export async function startInstallerFixture(
       folder,
       uses,
       upstreamUrl,
-      isDesk: options.isFrontWorker === true,
+      isFrontWorker: options.isFrontWorker === true,
       settings: { ...nearby(origin.url), ...settings, ...options.settings },
     })
     opened.add(process)
@@ -87,14 +87,14 @@ export async function startInstallerFixture(
       },
     }
   }
-  const desk = await open({ isFrontWorker: true })
+  const front = await open({ isFrontWorker: true })
   return {
     database,
     folder,
     origin,
     uses,
     open,
-    frontWorker: desk,
+    frontWorker: front,
     async close() {
       for (const process of opened) await process.close()
       await origin.stop()
@@ -124,7 +124,7 @@ type Place = {
   folder: string
   uses: Map<string, string[]>
   upstreamUrl: string
-  isDesk: boolean
+  isFrontWorker: boolean
   settings: Partial<Config['installer']>
 }
 
@@ -137,7 +137,7 @@ async function openProcess(place: Place): Promise<InstallerWorker> {
   })
   const settings = { ...config.installer, ...place.settings }
   const jobs = await createJobs({ database, log: quietLog, timings: jobTimes })
-  const fixture = { fetch, resolve: resolveHost }
+  const outside = { fetch, resolve: resolveHost }
   let refreshes = 0
   const installer = await createInstaller({
     settings,
@@ -146,9 +146,9 @@ async function openProcess(place: Place): Promise<InstallerWorker> {
     now,
     log: quietLog,
     heartbeatMs: 200,
-    jobs: place.isDesk ? { ...jobs, process: () => ({ stop() {} }) } : jobs,
-    resolve: createSources(settings, fixture),
-    transferFile: createTransfer(settings, fixture),
+    jobs: place.isFrontWorker ? { ...jobs, process: () => ({ stop() {} }) } : jobs,
+    resolve: createSources(settings, outside),
+    transferFile: createTransfer(settings, outside),
     transport: fetchTransport,
     upstreams: configuredUpstreams(config).map(({ upstream }) => upstream),
     uses: async (name) => place.uses.get(name) ?? [],
@@ -209,7 +209,7 @@ function calls(url: string, { downloads }: Installer) {
 }
 
 function headersOf(who: Caller): Record<string, string> {
-  if (who === 'nobody') return {}
+  if (who === 'anonymous') return {}
   const nowS = Math.floor(Date.now() / 1_000)
   const claims = { sub: `one of ${who}`, groups: [who], iat: nowS, exp: nowS + 3_600 }
   return { authorization: `Bearer ${signWithSecret(secret, { claims })}` }

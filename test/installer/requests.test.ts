@@ -29,7 +29,7 @@ const routes = [
 ]
 
 test.each(routes)('%s requires can_manage_models', async (how) => {
-  expect((await fixture.frontWorker.send(how, undefined, 'nobody')).status).toBe(401)
+  expect((await fixture.frontWorker.send(how, undefined, 'anonymous')).status).toBe(401)
   const refused = await fixture.frontWorker.send(how, undefined, 'users')
   expect(errorCodeOf(refused)).toBe('403 permission_denied')
   expect(Object(refused.body['error']).message).toContain('can_manage_models')

@@ -4,6 +4,7 @@ import { ifMatchHeader } from '#api/shapes.ts'
 import type { Config } from '#config/schema.ts'
 import type { FileView } from '#files/files.ts'
 import {
+  common,
   destinationErrors,
   fileExample,
   fileNotFound,
@@ -41,8 +42,7 @@ export function uploadEndpoints({ files, now, ...deps }: UploadEndpointsDeps): E
     endpoint({
       method: 'POST',
       path: '/v1/files',
-      permission: 'can_access_api',
-      tag: 'Files',
+      ...common,
       summary: 'Upload a file',
       description: `As a form with the content in \`file\`, or as a raw body with the other fields in the query. The
 content type is detected from the content. The file exists as soon as the response is sent; indexing in collections takes
@@ -89,8 +89,7 @@ longer, see \`retrieval_status\`. An aborted upload leaves nothing behind.`,
     endpoint({
       method: 'PUT',
       path: '/v1/files/:id/content',
-      permission: 'can_access_api',
-      tag: 'Files',
+      ...common,
       summary: 'Replace the content of a file',
       description:
         'With a raw body. Collections that have the file are updated. `if-match` takes the tag of the content, which is checked before and after the upload.',

@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { instant, instantExample, listExample, listOf, nullable } from '#api/shapes.ts'
 import {
+  common,
   destinationErrors,
   fileExample,
   fileRecord,
@@ -63,8 +64,7 @@ export function listingEndpoints({ files }: { files: Files }): Endpoint[] {
     endpoint({
       method: 'GET',
       path: '/v1/files',
-      permission: 'can_access_api',
-      tag: 'Files',
+      ...common,
       summary: 'List files',
       description: 'Your own and those shared with you, newest first.',
       query: listQuery,
@@ -125,8 +125,7 @@ export function listingEndpoints({ files }: { files: Files }): Endpoint[] {
     endpoint({
       method: 'GET',
       path: '/v1/files/trash',
-      permission: 'can_access_api',
-      tag: 'Files',
+      ...common,
       summary: 'List the trash',
       description: 'Files and folders that you have deleted and can restore, newest first.',
       query: trashQuery,
@@ -220,8 +219,7 @@ const listErrors = {
 
 const childrenDeclaration = {
   path: '/v1/files/children',
-  permission: 'can_access_api',
-  tag: 'Files',
+  ...common,
   summary: 'List the children of a folder',
   description:
     'Folders first. The top level has your own nodes and those shared with you. Pages are stable while nodes are added or deleted.',
@@ -242,8 +240,7 @@ const childrenDeclaration = {
 
 const searchDeclaration = {
   path: '/v1/files/search',
-  permission: 'can_access_api',
-  tag: 'Files',
+  ...common,
   summary: 'Search files and folders by name',
   description:
     'The name must contain all terms, in any case. To search the content of files, use a collection.',

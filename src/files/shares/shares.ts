@@ -15,11 +15,9 @@ import {
   writeShare,
 } from './store.ts'
 
-export type GranteeType = 'user' | 'group' | 'everyone'
-
 /** Whom a resource is shared with. */
 export type Grantee = {
-  readonly type: GranteeType
+  readonly type: 'user' | 'group' | 'everyone'
   /** A user's id, a group's name, or `*`. */
   readonly id: string
   /** Null for everyone, and for a user who has never signed in. */

@@ -4,20 +4,7 @@ import { rankOfRole, roleOfRank } from '#files/files.ts'
 import { type FilesDatabase, findNode, type TreeNode } from '#files/tree/store.ts'
 import { type Handle, millis, principalArguments, rankOn } from '#files/view-store.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
-import type { GrantedRole, Grantee, GranteeType, Share } from './shares.ts'
-
-type ShareRow = {
-  readonly id: string
-  readonly from_id: string
-  readonly from_name: string | null
-  readonly is_inherited: boolean
-  readonly principal_type: GranteeType
-  readonly principal_id: string
-  readonly subject: string | null
-  readonly role: number
-  readonly granted_by: string
-  readonly created_ms: number
-}
+import type { GrantedRole, Grantee, Share } from './shares.ts'
 
 /** The resource of share rows. */
 export type ShareTarget = { readonly type: 'node' | 'collection'; readonly id: string }
@@ -108,20 +95,28 @@ export async function readShares(
         ]),
     ...(only === undefined ? [] : [sql`share.id = ${only}::uuid`]),
   ]
-  const rows = await handle.execute<ShareRow>(sql`
+  type Row = Omit<Share, 'role' | 'createdAt'> & { rank: number; createdMs: number }
+  const rows = await handle.execute<Row>(sql`
     with recursive ${resourcesOf(target)}
-    select share.id, resource.id as from_id, resource.height > 0 as is_inherited,
-      case when resource.height > 0 and ${rankOn(sql`resource.id`, principal)} is not null
-        then resource.name end as from_name,
-      share.principal_type, share.principal_id, app_user.subject, share.role, share.granted_by,
-      ${millis(sql`share.created_at`)} as created_ms
+    select share.id, share.role as rank, share.granted_by as "grantedBy",
+      json_build_object('type', share.principal_type, 'id', share.principal_id, 'name',
+        case share.principal_type when 'group' then share.principal_id else app_user.subject end
+      ) as grantee,
+      case when resource.height > 0 then json_build_object('id', resource.id, 'name',
+        case when ${rankOn(sql`resource.id`, principal)} is not null then resource.name end
+      ) end as "inheritedFrom",
+      ${millis(sql`share.created_at`)} as "createdMs"
     from resource
     join share on share.resource_type = ${target.type} and share.resource_id = resource.id
     left join app_user on share.principal_type = 'user'
       and app_user.id::text = share.principal_id
     where ${sql.join([sql`true`, ...conditions], sql` and `)}
     order by resource.height, share.id`)
-  return rows.map(shareOf)
+  return rows.map(({ rank, createdMs, ...share }) => {
+    const role = roleOfRank(rank)
+    if (role === 'owner') throw new Error('a share cannot have the role owner')
+    return { ...share, role, createdAt: new Date(createdMs) }
+  })
 }
 
 /** The table expression `resource`: the target at height 0, and the folders above a node. */
@@ -135,23 +130,6 @@ function resourcesOf({ type, id }: ShareTarget): SQL {
       select parent.id, parent.name, parent.parent_id, ancestor.height + 1
       from ancestor join node parent on parent.id = ancestor.parent_id),
     resource as (select id, name, height from ancestor)`
-}
-
-function shareOf(row: ShareRow): Share {
-  const role = roleOfRank(row.role)
-  if (role === 'owner') throw new Error('a share cannot have the role owner')
-  return {
-    id: row.id,
-    grantee: {
-      type: row.principal_type,
-      id: row.principal_id,
-      name: row.principal_type === 'group' ? row.principal_id : row.subject,
-    },
-    role,
-    inheritedFrom: row.is_inherited ? { id: row.from_id, name: row.from_name } : null,
-    grantedBy: row.granted_by,
-    createdAt: new Date(row.created_ms),
-  }
 }
 
 /** Inserts a share, or changes the role of the existing share of the grantee. */

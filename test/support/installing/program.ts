@@ -19,7 +19,7 @@ const now = () => new Date()
 const settings = { ...loadConfig({}).installer, ...task.settings }
 const database = await openDatabase({ ...task.place, connectionsMax: 2, log: quietLog })
 const jobs = await createJobs({ database, log: quietLog, timings: { leaseMs: 600, pollMs: 40 } })
-const world = { fetch, resolve: resolveHost }
+const outside = { fetch, resolve: resolveHost }
 const { downloads } = await createInstaller({
   settings,
   folder: task.folder,
@@ -28,8 +28,8 @@ const { downloads } = await createInstaller({
   now,
   log: quietLog,
   heartbeatMs: 100,
-  resolve: createSources(settings, world),
-  transferFile: createTransfer(settings, world),
+  resolve: createSources(settings, outside),
+  transferFile: createTransfer(settings, outside),
   transport: fetchTransport,
   upstreams: [],
   uses: async () => [],

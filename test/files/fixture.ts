@@ -8,16 +8,16 @@ export const bob: Person = { subject: 'bob', groups: ['users', 'staff'] }
 export const cy: Person = { subject: 'cy', groups: ['users'] }
 
 export function useFileGateway(options?: Parameters<typeof startFileGateway>[1]) {
-  const world: { gateway: FileGateway; database: TestDatabase } = Object.create(null)
+  const fixture: { gateway: FileGateway; database: TestDatabase } = Object.create(null)
   beforeAll(async () => {
-    world.database = await openTestDatabase()
-    world.gateway = await startFileGateway(world.database, options)
+    fixture.database = await openTestDatabase()
+    fixture.gateway = await startFileGateway(fixture.database, options)
   })
   afterAll(async () => {
-    await world.gateway.stop()
-    await world.database.close()
+    await fixture.gateway.stop()
+    await fixture.database.close()
   })
-  return world
+  return fixture
 }
 
 let names = 0
