@@ -2,6 +2,7 @@ import { mkdir, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isMissing } from '#lib/durable-files.ts'
 import { AppError } from '#lib/errors.ts'
+import { percentDecoded } from '#lib/url.ts'
 
 /**
  * The installer's folder:
@@ -118,10 +119,6 @@ async function modelsIn(folder: string): Promise<readonly string[]> {
 
 /** Skips names that this program did not create. */
 function decodeName(name: string): string[] {
-  try {
-    const decoded = decodeURIComponent(name)
-    return encodeURIComponent(decoded) === name ? [decoded] : []
-  } catch {
-    return []
-  }
+  const decoded = percentDecoded(name)
+  return encodeURIComponent(decoded) === name ? [decoded] : []
 }

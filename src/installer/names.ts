@@ -1,4 +1,5 @@
 import { refusedField } from '#lib/unprocessable.ts'
+import { percentDecoded } from '#lib/url.ts'
 import type { InstalledModel } from './library.ts'
 import type { ResolvedSource, Source } from './sources/source.ts'
 
@@ -20,7 +21,7 @@ function plainName(source: Source): string {
     case 'hub':
       return source.repository
     case 'url':
-      return fromPath(decode(new URL(source.url).pathname))
+      return fromPath(percentDecoded(new URL(source.url).pathname))
     case 'local':
       return fromPath(source.path)
     case 'oci':
@@ -53,14 +54,6 @@ function splitReference(reference: string): string[] {
 
 function clean(text: string): string {
   return text.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+|-+$/g, '')
-}
-
-function decode(path: string): string {
-  try {
-    return decodeURIComponent(path)
-  } catch {
-    return path
-  }
 }
 
 /** A readable source without the parts of a URL that may be secret. */

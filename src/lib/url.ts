@@ -6,3 +6,12 @@ export function isUrl(text: string | undefined, protocols: readonly string[]): b
   const { protocol, username } = new URL(text)
   return protocols.includes(protocol) && username === ''
 }
+
+/** The text without percent-encoding; unchanged if that is malformed. */
+export function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

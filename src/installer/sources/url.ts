@@ -1,5 +1,6 @@
 import type { InstallerSettings } from '#installer/config.ts'
 import { followSignal } from '#lib/deadline.ts'
+import { percentDecoded } from '#lib/url.ts'
 import { isAllowedType, unsafeFile, validatePath } from './file-rules.ts'
 import { cancelBody, type Origin, responseTimeout } from './origin.ts'
 import { statusError, strongEtag } from './origin-response.ts'
@@ -66,23 +67,15 @@ function lengthOf(headers: Headers): number | null {
 /** The name in Content-Disposition, else the last segment of the path; without folders. */
 function fileNameOf(headers: Headers, url: URL): string {
   const given = nameInDisposition(headers.get('content-disposition') ?? '')
-  const name = given ?? decoded(url.pathname)
+  const name = given ?? percentDecoded(url.pathname)
   return name.split(/[/\\]/).findLast((part) => part !== '') ?? ''
 }
 
 /** `attachment; filename="a.gguf"; filename*=UTF-8''a.gguf` */
 function nameInDisposition(text: string): string | null {
   const extended = /;\s*filename\*\s*=\s*utf-8''([^;\s]+)/i.exec(text)?.[1]
-  if (extended !== undefined) return decoded(extended)
+  if (extended !== undefined) return percentDecoded(extended)
   const plain = /;\s*filename\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))/i.exec(text)
   if (plain === null) return null
   return plain[1]?.replace(/\\(.)/g, '$1') ?? plain[2] ?? null
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }

@@ -2,6 +2,7 @@ import { type FilePart, unreadableFile } from '#inference/message-parts.ts'
 import type { ContentPart } from '#inference/request.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { assertNever } from '#lib/assert.ts'
+import { percentDecoded } from '#lib/url.ts'
 import type { WireContent } from './wire.ts'
 
 /** The parts of a message as blocks, without empty texts, which the protocol rejects. */
@@ -65,14 +66,6 @@ function readDataUrl(url: string): Data | null {
   const body = url.slice(comma + 1)
   const base64 = rest.includes('base64')
     ? body
-    : Buffer.from(decodePercent(body)).toString('base64')
+    : Buffer.from(percentDecoded(body)).toString('base64')
   return { mediaType: mediaType === '' ? 'text/plain' : mediaType, base64 }
-}
-
-function decodePercent(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }
