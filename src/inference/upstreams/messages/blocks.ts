@@ -1,9 +1,8 @@
-import type { GenerationEvent, RelayFrame } from '#inference/events.ts'
+import type { Citation, GenerationEvent, RelayFrame } from '#inference/events.ts'
 import { ToolCalls } from '#inference/tool-calls.ts'
 import type { ToolNames } from '#inference/tools.ts'
-import { readString } from '#inference/upstream-fields.ts'
-import { asRecord, type JsonObject } from '#lib/json.ts'
-import { Citations } from './citations.ts'
+import { citationsMax, readString } from '#inference/upstream-fields.ts'
+import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 import { createHostedTool, type HostedTool } from './hosted-tool.ts'
 import { isToolUse, readInput } from './wire.ts'
 
@@ -24,185 +23,214 @@ type Open =
   | { kind: 'hosted'; tool: HostedTool }
 
 /** Converts the ordered frames of blocks to events. */
-export type BlockReader = {
-  readonly maker: string
-  readonly calls: ToolCalls
+export class BlockReader {
+  readonly #maker: string
+  readonly #calls: ToolCalls
   /** The number of the latest block. */
-  block: number
-  open: Open | null
+  #block = -1
+  #open: Open | null = null
   /** Whether the current block has no representation as events. */
-  isSkipped: boolean
-}
+  #isSkipped = false
+  /** Receives the events; set for each frame. */
+  #out: GenerationEvent[] = []
 
-export function createBlockReader(options: BlockReaderOptions): BlockReader {
-  const reader: BlockReader = {
-    maker: options.sealedBy,
-    calls: new ToolCalls({
+  constructor(options: BlockReaderOptions) {
+    this.#maker = options.sealedBy
+    this.#calls = new ToolCalls({
       head: options.toolNames.head,
-      openBlock: () => ++reader.block,
+      openBlock: () => ++this.#block,
       takenCallIds: options.takenCallIds,
       heldCharsMax: options.toolArgumentCharsMax,
-    }),
-    block: -1,
-    open: null,
-    isSkipped: false,
+    })
   }
-  return reader
-}
 
-export function readFrame(
-  reader: BlockReader,
-  { payload, sealed }: RelayFrame,
-  out: GenerationEvent[],
-): void {
-  const { type } = payload
-  if (type === 'content_block_start') {
-    startBlock(reader, { shell: asRecord(payload['content_block']), sealed, payload }, out)
-  } else if (reader.isSkipped) return
-  else if (type === 'content_block_delta') {
-    if (sealed !== undefined && reader.open?.kind === 'reasoning') reader.open.sealed = sealed
-    readDelta(reader, asRecord(payload['delta']), out)
-  } else if (type === 'content_block_stop') stopBlock(reader, out)
-}
-
-export function hasToolCalls({ calls }: BlockReader): boolean {
-  return calls.count > 0
-}
-
-type Start = { shell: JsonObject; sealed: string | undefined; payload: JsonObject }
-
-function startBlock(
-  reader: BlockReader,
-  { shell, sealed, payload }: Start,
-  out: GenerationEvent[],
-): void {
-  const type = readString(shell['type'])
-  reader.isSkipped = false
-  if (type === 'text') {
-    startText(reader, shell, out)
-  } else if (type === 'thinking' || type === 'redacted_thinking') {
-    endBlocks(reader, out, false)
-    reader.open = { kind: 'reasoning', sealed: sealed ?? '' }
-    out.push({ type: 'reasoning-start', block: ++reader.block })
-    appendReasoning(reader, readString(shell['thinking']), out)
-  } else if (type === 'tool_use') {
-    startCall(reader, shell, { index: Number(payload['index']), out })
-  } else {
-    startHosted(reader, shell, out)
+  read({ payload, sealed }: RelayFrame, out: GenerationEvent[]) {
+    this.#out = out
+    const { type } = payload
+    if (type === 'content_block_start') {
+      this.#start(asRecord(payload['content_block']), sealed ?? '', Number(payload['index']))
+    } else if (this.#isSkipped) return
+    else if (type === 'content_block_delta') {
+      if (sealed !== undefined && this.#open?.kind === 'reasoning') this.#open.sealed = sealed
+      this.#readDelta(asRecord(payload['delta']))
+    } else if (type === 'content_block_stop') this.#stop()
   }
-}
 
-/** Consecutive text blocks are one text that the protocol divides by its citations. */
-function startText(reader: BlockReader, shell: JsonObject, out: GenerationEvent[]): void {
-  if (reader.open?.kind !== 'text') {
-    endBlocks(reader, out, false)
-    reader.open = { kind: 'text', citations: new Citations() }
+  hasToolCalls(): boolean {
+    return this.#calls.count > 0
   }
-  appendText(reader, readString(shell['text']), out)
-}
 
-function startCall(
-  reader: BlockReader,
-  shell: JsonObject,
-  { index, out }: { index: number; out: GenerationEvent[] },
-): void {
-  endBlocks(reader, out, false)
-  reader.open = { kind: 'call', index, input: readInput(shell['input']), hasDeltas: false }
-  const names = { id: readString(shell['id']), name: readString(shell['name']) }
-  reader.calls.push({ index, indexGiven: true, ...names, text: '' }, out)
-}
-
-function startHosted(reader: BlockReader, shell: JsonObject, out: GenerationEvent[]): void {
-  if (reader.open?.kind === 'hosted' && reader.open.tool.acceptResult(shell)) {
-    // The other frames of the result contain nothing more.
-    reader.isSkipped = true
-    return
-  }
-  const tool = isToolUse(readString(shell['type'])) ? createHostedTool(shell) : null
-  reader.isSkipped = tool === null
-  if (tool === null) return
-  endBlocks(reader, out, false)
-  reader.open = { kind: 'hosted', tool }
-  out.push({ type: 'hosted-tool-start', block: ++reader.block, item: tool.item() })
-}
-
-function readDelta(reader: BlockReader, delta: JsonObject, out: GenerationEvent[]): void {
-  const { open } = reader
-  switch (delta['type']) {
-    case 'text_delta':
-      appendText(reader, readString(delta['text']), out)
-      break
-    case 'citations_delta':
-      if (open?.kind === 'text') open.citations.add(delta['citation'])
-      break
-    case 'thinking_delta':
-      appendReasoning(reader, readString(delta['thinking']), out)
-      break
-    case 'input_json_delta':
-      appendInput(reader, readString(delta['partial_json']), out)
-      break
-  }
-}
-
-/** A text begins with its first character: servers open empty text blocks before a call. */
-function appendText(reader: BlockReader, text: string, out: GenerationEvent[]): void {
-  if (text === '' || reader.open?.kind !== 'text') return
-  const { citations } = reader.open
-  if (citations.chars() === 0) {
-    out.push({ type: 'text-start', block: ++reader.block, form: 'answer' })
-  }
-  citations.advance(text.length)
-  out.push({ type: 'text-delta', block: reader.block, text })
-}
-
-function appendReasoning(reader: BlockReader, text: string, out: GenerationEvent[]): void {
-  if (text === '' || reader.open?.kind !== 'reasoning') return
-  out.push({ type: 'reasoning-delta', block: reader.block, part: 0, text })
-}
-
-function appendInput(reader: BlockReader, text: string, out: GenerationEvent[]): void {
-  const { open } = reader
-  if (text === '') return
-  if (open?.kind === 'call') {
-    open.hasDeltas = true
-    reader.calls.push({ index: open.index, indexGiven: true, id: '', name: '', text }, out)
-  } else if (open?.kind === 'hosted') {
-    open.tool.appendInput(text)
-    if (!open.tool.streamsInput()) return
-    out.push({ type: 'hosted-tool-delta', block: reader.block, text })
-  }
-}
-
-function stopBlock(reader: BlockReader, out: GenerationEvent[]): void {
-  const { open } = reader
-  if (open?.kind === 'text') {
-    for (const citation of open.citations.take()) {
-      out.push({ type: 'citation', block: reader.block, citation })
+  /** Ends the open block. `cut`: the output was truncated. */
+  end(out: GenerationEvent[], cut: boolean) {
+    const block = this.#block
+    const open = this.#open
+    this.#open = null
+    switch (open?.kind) {
+      case 'text':
+        if (open.citations.chars() > 0) out.push({ type: 'text-end', block, complete: !cut })
+        break
+      case 'reasoning': {
+        const { sealed } = open
+        const seal = sealed === '' ? {} : { sealed, sealedBy: this.#maker }
+        out.push({ type: 'reasoning-end', block, complete: !cut, ...seal })
+        break
+      }
+      case 'call':
+        this.#calls.close(out, cut)
+        break
+      case 'hosted':
+        out.push({ type: 'hosted-tool-end', block, item: cut ? null : open.tool.finalItem() })
+        break
     }
-  } else if (open?.kind === 'call' && !open.hasDeltas && open.input !== '') {
-    appendInput(reader, open.input, out)
+  }
+
+  #start(shell: JsonObject, sealed: string, index: number) {
+    this.#isSkipped = false
+    switch (shell['type']) {
+      case 'text':
+        // Consecutive text blocks are one text that the protocol divides by its citations.
+        if (this.#open?.kind !== 'text') this.#replace({ kind: 'text', citations: new Citations() })
+        this.#appendText(readString(shell['text']))
+        break
+      case 'thinking':
+      case 'redacted_thinking':
+        this.#replace({ kind: 'reasoning', sealed })
+        this.#out.push({ type: 'reasoning-start', block: ++this.#block })
+        this.#appendReasoning(readString(shell['thinking']))
+        break
+      case 'tool_use': {
+        const input = readInput(shell['input'])
+        this.#replace({ kind: 'call', index, input, hasDeltas: false })
+        const names = { id: readString(shell['id']), name: readString(shell['name']) }
+        this.#calls.push({ index, indexGiven: true, ...names, text: '' }, this.#out)
+        break
+      }
+      default:
+        this.#startHosted(shell)
+    }
+  }
+
+  #startHosted(shell: JsonObject) {
+    if (this.#open?.kind === 'hosted' && this.#open.tool.acceptResult(shell)) {
+      // The other frames of the result contain nothing more.
+      this.#isSkipped = true
+      return
+    }
+    const tool = isToolUse(readString(shell['type'])) ? createHostedTool(shell) : null
+    this.#isSkipped = tool === null
+    if (tool === null) return
+    this.#replace({ kind: 'hosted', tool })
+    this.#out.push({ type: 'hosted-tool-start', block: ++this.#block, item: tool.item() })
+  }
+
+  /** Ends the open block and opens the next one. */
+  #replace(next: Open) {
+    this.end(this.#out, false)
+    this.#open = next
+  }
+
+  #readDelta(delta: JsonObject) {
+    switch (delta['type']) {
+      case 'text_delta':
+        this.#appendText(readString(delta['text']))
+        break
+      case 'citations_delta':
+        if (this.#open?.kind === 'text') this.#open.citations.add(delta['citation'])
+        break
+      case 'thinking_delta':
+        this.#appendReasoning(readString(delta['thinking']))
+        break
+      case 'input_json_delta':
+        this.#appendInput(readString(delta['partial_json']))
+        break
+    }
+  }
+
+  /** A text begins with its first character: servers open empty text blocks before a call. */
+  #appendText(text: string) {
+    if (text === '' || this.#open?.kind !== 'text') return
+    const { citations } = this.#open
+    if (citations.chars() === 0) {
+      this.#out.push({ type: 'text-start', block: ++this.#block, form: 'answer' })
+    }
+    citations.advance(text.length)
+    this.#out.push({ type: 'text-delta', block: this.#block, text })
+  }
+
+  #appendReasoning(text: string) {
+    if (text === '' || this.#open?.kind !== 'reasoning') return
+    this.#out.push({ type: 'reasoning-delta', block: this.#block, part: 0, text })
+  }
+
+  #appendInput(text: string) {
+    const open = this.#open
+    if (text === '') return
+    if (open?.kind === 'call') {
+      open.hasDeltas = true
+      const { index } = open
+      this.#calls.push({ index, indexGiven: true, id: '', name: '', text }, this.#out)
+    } else if (open?.kind === 'hosted') {
+      open.tool.appendInput(text)
+      if (!open.tool.streamsInput()) return
+      this.#out.push({ type: 'hosted-tool-delta', block: this.#block, text })
+    }
+  }
+
+  #stop() {
+    const open = this.#open
+    if (open?.kind === 'text') {
+      for (const citation of open.citations.take()) {
+        this.#out.push({ type: 'citation', block: this.#block, citation })
+      }
+    } else if (open?.kind === 'call' && !open.hasDeltas) {
+      this.#appendInput(open.input)
+    }
   }
 }
 
-/** Ends the open block. `cut`: the output was truncated. */
-export function endBlocks(reader: BlockReader, out: GenerationEvent[], cut: boolean): void {
-  const { open, block } = reader
-  reader.open = null
-  switch (open?.kind) {
-    case 'text':
-      if (open.citations.chars() > 0) out.push({ type: 'text-end', block, complete: !cut })
-      break
-    case 'reasoning': {
-      const { sealed } = open
-      const seal = sealed === '' ? {} : { sealed, sealedBy: reader.maker }
-      out.push({ type: 'reasoning-end', block, complete: !cut, ...seal })
-      break
-    }
-    case 'call':
-      reader.calls.close(out, cut)
-      break
-    case 'hosted':
-      out.push({ type: 'hosted-tool-end', block, item: cut ? null : open.tool.finalItem() })
-      break
+/** The citations of a text, which arrives in pieces: each citation covers one whole piece. */
+class Citations {
+  #chars = 0
+  #pieceStart = 0
+  #pending: unknown[] = []
+  #count = 0
+
+  add(citation: unknown) {
+    if (this.#count < citationsMax) this.#pending.push(citation)
+    this.#count += 1
   }
+
+  advance(chars: number) {
+    this.#chars += chars
+  }
+
+  /** The length of the text so far. */
+  chars(): number {
+    return this.#chars
+  }
+
+  /** The citations of the piece that ends; none where it has no text. */
+  take(): Citation[] {
+    const range = { startIndex: this.#pieceStart, endIndex: this.#chars }
+    const pending = this.#chars === 0 ? [] : this.#pending
+    this.#pending = []
+    this.#pieceStart = this.#chars
+    return pending.flatMap((citation) => readCitation(citation, range))
+  }
+}
+
+/** Returns none for a position in a document of the request, which events cannot represent. */
+function readCitation(
+  citation: unknown,
+  range: { startIndex: number; endIndex: number },
+): Citation[] {
+  if (!isRecord(citation)) return []
+  const url = readString(citation['url']) || readString(citation['source'])
+  const title = readString(citation['title'])
+  if (/^https?:/.test(url))
+    return [{ kind: 'url', url, title: title === '' ? url : title, ...range }]
+  const fileId = readString(citation['file_id'])
+  if (fileId === '') return []
+  const filename = readString(citation['document_title'])
+  return [{ kind: 'file', fileId, filename, index: range.endIndex }]
 }

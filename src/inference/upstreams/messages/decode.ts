@@ -11,15 +11,8 @@ import { errorFromPayload } from '#inference/upstream-error.ts'
 import { readString } from '#inference/upstream-fields.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, type JsonObject, parseJson, withoutNulls } from '#lib/json.ts'
-import { createBlockOrder, pushOrdered, stopAllBlocks } from './block-order.ts'
-import {
-  type BlockReader,
-  type BlockReaderOptions,
-  createBlockReader,
-  endBlocks,
-  hasToolCalls,
-  readFrame,
-} from './blocks.ts'
+import { BlockOrder } from './block-order.ts'
+import { BlockReader, type BlockReaderOptions } from './blocks.ts'
 import {
   createUsageCounts,
   type Ending,
@@ -47,7 +40,7 @@ export function createMessagesDecoder(options: DecoderOptions): Decoder {
 class MessagesDecoder implements Decoder {
   readonly #relays: boolean
   readonly #sealedBy: string
-  readonly #order = createBlockOrder()
+  readonly #order = new BlockOrder()
   readonly #reader: BlockReader
   readonly #usage = createUsageCounts()
   #phase: Decoder['state'] = 'open'
@@ -67,7 +60,7 @@ class MessagesDecoder implements Decoder {
   constructor(options: DecoderOptions) {
     this.#relays = options.relays
     this.#sealedBy = options.sealedBy
-    this.#reader = createBlockReader(options)
+    this.#reader = new BlockReader(options)
   }
 
   get state() {
@@ -187,7 +180,7 @@ class MessagesDecoder implements Decoder {
     this.#begin(out)
     this.#hasBlocks = true
     const frames: RelayFrame[] = []
-    pushOrdered(this.#order, frame, frames)
+    this.#order.push(frame, frames)
     this.#readFrames(frames, out)
   }
 
@@ -223,17 +216,17 @@ class MessagesDecoder implements Decoder {
     out: GenerationEvent[],
   ) {
     const frames: RelayFrame[] = []
-    stopAllBlocks(this.#order, frames)
+    this.#order.stopAll(frames)
     this.#readFrames(frames, out)
-    this.#ending = readEnding(stopReason, stopSequence, hasToolCalls(this.#reader))
-    endBlocks(this.#reader, out, isTruncated(this.#ending))
+    this.#ending = readEnding(stopReason, stopSequence, this.#reader.hasToolCalls())
+    this.#reader.end(out, isTruncated(this.#ending))
     this.#phase = 'finishing'
   }
 
   #readFrames(frames: readonly RelayFrame[], out: GenerationEvent[]) {
     for (const frame of frames) {
       this.#relay(frame)
-      readFrame(this.#reader, frame, out)
+      this.#reader.read(frame, out)
     }
   }
 

@@ -35,16 +35,7 @@ export function isTruncated({ reason }: Ending): boolean {
  * The token counts received so far. They are sent at the start and at the end, each time for the
  * whole message; some servers know the input only at the end and send 0 or null before.
  */
-export type UsageCounts = {
-  uncachedInput: number
-  cachedInput: number
-  cacheWrites: number
-  output: number
-  reasoning: number
-  isPresent: boolean
-}
-
-export function createUsageCounts(): UsageCounts {
+export function createUsageCounts() {
   return {
     uncachedInput: 0,
     cachedInput: 0,
@@ -55,7 +46,7 @@ export function createUsageCounts(): UsageCounts {
   }
 }
 
-export function updateUsage(counts: UsageCounts, wire: unknown): void {
+export function updateUsage(counts: ReturnType<typeof createUsageCounts>, wire: unknown): void {
   if (!isRecord(wire)) return
   counts.isPresent = true
   counts.uncachedInput = latest(wire, 'input_tokens', counts.uncachedInput)
@@ -67,7 +58,7 @@ export function updateUsage(counts: UsageCounts, wire: unknown): void {
 }
 
 /** The protocol does not include cache reads and writes in its input count. */
-export function usageOf(counts: UsageCounts): Usage | null {
+export function usageOf(counts: ReturnType<typeof createUsageCounts>): Usage | null {
   if (!counts.isPresent) return null
   const inputTokens = counts.uncachedInput + counts.cachedInput + counts.cacheWrites
   return {
