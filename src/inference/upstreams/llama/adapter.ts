@@ -6,7 +6,7 @@ import { createToolNames } from '#inference/tools.ts'
 import type { Adapter } from '#inference/upstream.ts'
 import { createLlamaDecoder, failureOf, type LlamaDecoder } from './decode.ts'
 import { encodePrompt } from './encode.ts'
-import { createLoadedModels, type ModelSlot } from './loaded-models.ts'
+import { LoadedModels, type ModelSlot } from './loaded-models.ts'
 import type { LlamaLog, LocalModel } from './local-model.ts'
 import type { ModelCall } from './model-call.ts'
 import { createModelFiles } from './model-files.ts'
@@ -52,12 +52,12 @@ export type Llama = Adapter & {
 export function createLlama(deps: LlamaDeps): Llama {
   const { models, settings, log } = deps
   const { packageFolder, seed } = settings
-  const loaded = createLoadedModels({ settings, start: (model) => startProcess(deps, model), log })
+  const loaded = new LoadedModels({ settings, start: (model) => startProcess(deps, model), log })
   let hasWarned = false
   const files = createModelFiles({
     models,
     contextTokensMax: settings.contextTokensMax,
-    loadedContextTokens: loaded.contextTokens,
+    loadedContextTokens: (name) => loaded.contextTokens(name),
   })
   const find = async (name: string) => {
     const fault = packageFault(packageFolder)
@@ -97,7 +97,7 @@ export function createLlama(deps: LlamaDeps): Llama {
       await loaded.unload((model) => model.installedAs === installedAs)
       return loaded.usedBy(installedAs).map(describeUse)
     },
-    close: loaded.close,
+    close: () => loaded.close(),
   }
 }
 

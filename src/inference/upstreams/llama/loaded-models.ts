@@ -1,36 +1,22 @@
 import { AppError } from '#lib/errors.ts'
-import type { LocalModel } from './local-model.ts'
-import {
-  createEntry,
-  createModelMemory,
-  isIdle,
-  type MemoryOptions,
-  type ModelEntry,
-  type ModelFile,
-} from './model-memory.ts'
+import type { LlamaLog, LocalModel } from './local-model.ts'
 import type { ModelProcess } from './model-process.ts'
+import { createSlots, type Slots } from './slots.ts'
 
-export type LoadedModelsOptions = MemoryOptions & {
+/** A model and the key of its file, which changes when the file is replaced. */
+export type ModelFile = { readonly model: LocalModel; readonly key: string }
+
+export type LoadedModelsOptions = {
   readonly settings: {
     readonly sequencesMax: number
     readonly queueMax: number
     readonly idleMs: number
+    readonly modelsLoadedMax: number
+    /** The most file bytes of all loaded models. */
+    readonly memoryBytesMax?: number
   }
-}
-
-/** The models in memory, each in its own process, and the slots of their requests. */
-export type LoadedModels = {
-  /** Acquires a slot and loads the model if needed. Rejects with an `AppError` or the signal's reason. */
-  acquire(file: ModelFile, signal: AbortSignal): Promise<ModelSlot>
-  /** The process of a model, which is loaded only if no other model has to be unloaded. */
-  loadWithoutEviction(file: ModelFile, signal: AbortSignal): Promise<ModelProcess>
-  /** The context size of a loaded model; null if it is not loaded. */
-  contextTokens(name: string): number | null
-  /** The models of an installation that are in use, with the number of their requests. */
-  usedBy(installedAs: string): readonly { name: string; count: number }[]
-  /** Unloads the idle models that match. */
-  unload(matches: (model: LocalModel) => boolean): Promise<void>
-  close(): Promise<void>
+  readonly start: (model: LocalModel) => ModelProcess
+  readonly log: LlamaLog
 }
 
 export type ModelSlot = {
@@ -40,80 +26,203 @@ export type ModelSlot = {
   release(): void
 }
 
-export function createLoadedModels(options: LoadedModelsOptions): LoadedModels {
-  const { settings } = options
-  const entries = new Map<string, ModelEntry>()
-  const memory = createModelMemory(entries, options)
-  let isClosed = false
+/** The delay between a failed process and its restart. */
+const restartBackoff = { minMs: 250, maxMs: 60_000 }
+/** A restart with a longer remaining delay is refused. */
+const backoffWaitMaxMs = 2_000
+/** The `Retry-After` while all models in memory are in use. */
+const busyRetryS = 5
+
+/** The models in memory within its limits, each in its own process, and the slots of their requests. */
+export class LoadedModels {
+  readonly #options: LoadedModelsOptions
+  readonly #entries = new Map<string, ModelEntry>()
+  #isClosed = false
+
+  constructor(options: LoadedModelsOptions) {
+    this.#options = options
+  }
+
+  /** Acquires a slot and loads the model if needed. Rejects with an `AppError` or the signal's reason. */
+  async acquire(file: ModelFile, signal: AbortSignal): Promise<ModelSlot> {
+    const entry = this.#entryOf(file)
+    clearTimeout(entry.idleTimer)
+    const free = await entry.slots.acquire(signal)
+    const release = () => {
+      free()
+      this.#restartIdleTimer(entry)
+    }
+    const succeeded = () => {
+      entry.failures = 0
+    }
+    try {
+      const process = await unlessAborted(this.#processOf(entry, true), signal)
+      return { process, succeeded, release }
+    } catch (error) {
+      release()
+      throw error
+    }
+  }
+
+  /** The process of a model, which is loaded only if no other model has to be unloaded. */
+  async loadWithoutEviction(file: ModelFile, signal: AbortSignal): Promise<ModelProcess> {
+    return unlessAborted(this.#processOf(this.#entryOf(file), false), signal)
+  }
+
+  /** The context size of a loaded model; null if it is not loaded. */
+  contextTokens(name: string): number | null {
+    return this.#entries.get(name)?.contextTokens ?? null
+  }
+
+  /** The models of an installation that are in use, with the number of their requests. */
+  usedBy(installedAs: string): { name: string; count: number }[] {
+    return [...this.#entries.values()]
+      .filter((entry) => entry.model.installedAs === installedAs && !entry.isIdle())
+      .map(({ model, slots }) => ({ name: model.name, count: slots.count() }))
+  }
+
+  /** Unloads the idle models that match. */
+  async unload(matches: (model: LocalModel) => boolean): Promise<void> {
+    const all = [...this.#entries.values()]
+    const idle = all.filter((entry) => entry.isIdle() && matches(entry.model))
+    for (const { model } of idle) this.#entries.delete(model.name)
+    await Promise.all(idle.map((entry) => this.#unload(entry)))
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await Promise.all([...this.#entries.values()].map((entry) => this.#unload(entry)))
+  }
 
   /** After a change of the file, the previous process is stopped as soon as it is idle. */
-  const entryOf = (file: ModelFile): ModelEntry => {
-    if (isClosed) throw draining()
-    const known = entries.get(file.model.name)
-    if (known !== undefined && (known.key === file.key || !isIdle(known))) return known
-    if (known !== undefined) void memory.unload(known)
-    const entry = createEntry(file, settings)
-    entries.set(file.model.name, entry)
+  #entryOf(file: ModelFile): ModelEntry {
+    if (this.#isClosed) throw new AppError('draining', 'The server is stopping.')
+    const known = this.#entries.get(file.model.name)
+    if (known !== undefined && (known.key === file.key || !known.isIdle())) return known
+    if (known !== undefined) void this.#unload(known)
+    const entry = new ModelEntry(file, this.#options.settings)
+    this.#entries.set(file.model.name, entry)
     return entry
   }
-  const restartIdleTimer = (entry: ModelEntry) => {
+
+  #restartIdleTimer(entry: ModelEntry): void {
     entry.usedAtMs = performance.now()
     clearTimeout(entry.idleTimer)
-    if (!isIdle(entry) || entry.process === null) return
+    if (!entry.isIdle() || entry.process === null) return
     entry.idleTimer = setTimeout(() => {
-      if (isIdle(entry)) void memory.unload(entry)
-    }, settings.idleMs)
+      if (entry.isIdle()) void this.#unload(entry)
+    }, this.#options.settings.idleMs)
   }
+
   /** The process of an entry; concurrent callers share one load. */
-  const processOf = (entry: ModelEntry, mayEvict: boolean): Promise<ModelProcess> => {
+  #processOf(entry: ModelEntry, mayEvict: boolean): Promise<ModelProcess> {
     if (entry.loading !== null) return entry.loading
     if (entry.process !== null) return Promise.resolve(entry.process)
-    entry.loading = memory.load(entry, mayEvict).finally(() => {
+    entry.loading = this.#load(entry, mayEvict).finally(() => {
       entry.loading = null
-      if (isClosed) void memory.unload(entry)
-      else restartIdleTimer(entry)
+      if (this.#isClosed) void this.#unload(entry)
+      else this.#restartIdleTimer(entry)
     })
     // All callers may have been cancelled.
     entry.loading.catch(() => {})
     return entry.loading
   }
 
-  return {
-    async acquire(file, signal) {
-      const entry = entryOf(file)
-      clearTimeout(entry.idleTimer)
-      const free = await entry.slots.acquire(signal)
-      const leave = () => {
-        free()
-        restartIdleTimer(entry)
-      }
-      const worked = () => {
-        entry.failures = 0
-      }
-      try {
-        const process = await unlessAborted(processOf(entry, true), signal)
-        return { process, succeeded: worked, release: leave }
-      } catch (error) {
-        leave()
-        throw error
-      }
-    },
-    loadWithoutEviction: async (file, signal) =>
-      unlessAborted(processOf(entryOf(file), false), signal),
-    contextTokens: (name) => entries.get(name)?.contextTokens ?? null,
-    usedBy: (installedAs) =>
-      [...entries.values()]
-        .filter((entry) => entry.model.installedAs === installedAs && !isIdle(entry))
-        .map(({ model, slots }) => ({ name: model.name, count: slots.count() })),
-    async unload(matches) {
-      const idle = [...entries.values()].filter((entry) => isIdle(entry) && matches(entry.model))
-      for (const { model } of idle) entries.delete(model.name)
-      await Promise.all(idle.map(memory.unload))
-    },
-    async close() {
-      isClosed = true
-      await Promise.all([...entries.values()].map(memory.unload))
-    },
+  /** `mayEvict`: idle models may be unloaded, least recently used first, to make room. */
+  async #load(entry: ModelEntry, mayEvict: boolean): Promise<ModelProcess> {
+    const delayMs = entry.retryAtMs - performance.now()
+    if (delayMs > backoffWaitMaxMs) throw backingOff(delayMs)
+    if (delayMs > 0) await Bun.sleep(delayMs)
+    await this.#reserveMemory(entry, mayEvict)
+    const startedAtMs = performance.now()
+    const process = this.#options.start(entry.model)
+    entry.process = process
+    void process.exited.then(({ isExpected }) => {
+      if (entry.process === process) entry.clearProcess()
+      if (!isExpected) entry.recordFailure()
+    })
+    const { contextTokens } = await process.loaded.catch(async (error) => {
+      await process.exited
+      throw error
+    })
+    entry.contextTokens = contextTokens
+    this.#options.log.info('model loaded', {
+      model: entry.model.name,
+      pid: process.pid,
+      load_ms: Math.round(performance.now() - startedAtMs),
+      context_tokens: contextTokens,
+    })
+    return process
+  }
+
+  async #reserveMemory(entry: ModelEntry, mayEvict: boolean): Promise<void> {
+    const { modelsLoadedMax, memoryBytesMax = Number.POSITIVE_INFINITY } = this.#options.settings
+    if (entry.model.bytes > memoryBytesMax) throw tooLarge()
+    const leaving: Promise<void>[] = []
+    for (;;) {
+      const isOther = (each: ModelEntry) => each !== entry && each.reservesMemory
+      const others = [...this.#entries.values()].filter(isOther)
+      const bytes = others.reduce((sum, { model }) => sum + model.bytes, entry.model.bytes)
+      if (others.length < modelsLoadedMax && bytes <= memoryBytesMax) break
+      const idle = others.filter((each) => each.isIdle())
+      const [oldest] = idle.toSorted((a, b) => a.usedAtMs - b.usedAtMs)
+      if (oldest === undefined || !mayEvict) throw memoryInUse()
+      leaving.push(this.#unload(oldest))
+    }
+    entry.reservesMemory = true
+    // Memory is free only after the processes exited.
+    await Promise.all(leaving)
+  }
+
+  async #unload(entry: ModelEntry): Promise<void> {
+    clearTimeout(entry.idleTimer)
+    const { process } = entry
+    entry.clearProcess()
+    if (process === null) return
+    await process.stop()
+    this.#options.log.info('model unloaded', { model: entry.model.name })
+  }
+}
+
+/** The state of a model that was requested, in memory or not. */
+class ModelEntry {
+  readonly model: LocalModel
+  readonly key: string
+  readonly slots: Slots
+  /** Null until it is started. */
+  process: ModelProcess | null = null
+  /** Null until it is loaded. */
+  contextTokens: number | null = null
+  /** From the reservation before its process starts until the process is stopped. */
+  reservesMemory = false
+  loading: Promise<ModelProcess> | null = null
+  /** Consecutive failures, and the earliest time of the next start. */
+  failures = 0
+  retryAtMs = 0
+  usedAtMs = performance.now()
+  idleTimer: ReturnType<typeof setTimeout> | undefined
+
+  constructor({ model, key }: ModelFile, settings: LoadedModelsOptions['settings']) {
+    this.model = model
+    this.key = key
+    this.slots = createSlots({ slotsMax: settings.sequencesMax, queueMax: settings.queueMax })
+  }
+
+  isIdle(): boolean {
+    return this.slots.count() === 0 && this.loading === null
+  }
+
+  /** Its process exited or is being stopped. */
+  clearProcess() {
+    this.process = null
+    this.contextTokens = null
+    this.reservesMemory = false
+  }
+
+  recordFailure() {
+    const delayMs = restartBackoff.minMs * 2 ** this.failures
+    this.failures++
+    this.retryAtMs = performance.now() + Math.min(delayMs, restartBackoff.maxMs)
   }
 }
 
@@ -131,6 +240,23 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   }
 }
 
-function draining(): AppError {
-  return new AppError('draining', 'The server is stopping.')
+function tooLarge(): AppError {
+  return new AppError(
+    'upstream_refused',
+    'The model exceeds the memory limit for models on this machine.',
+  )
+}
+
+function memoryInUse(): AppError {
+  return new AppError('upstream_overloaded', 'All models in memory are in use.', {
+    retryAfterS: busyRetryS,
+  })
+}
+
+function backingOff(delayMs: number): AppError {
+  return new AppError(
+    'upstream_overloaded',
+    'The model failed repeatedly; it is restarted after a delay.',
+    { retryAfterS: Math.ceil(delayMs / 1000) },
+  )
 }

@@ -1,100 +1,94 @@
 import type { AppError } from '#lib/errors.ts'
 import type { Ending, Piece } from './wire.ts'
 
-/** The output of a call since the last read, and its ending once it has ended. */
-type CallProgress = {
-  readonly hasBegun: boolean
-  readonly pieces: readonly Piece[]
-  readonly ending: Ending | null
-}
-
-/** The gateway's side of a generation or a token count in a model process. */
-export type ModelCall = {
-  /**
-   * Resolves with the next output, and acknowledges it to the process. Rejects with the signal's
-   * reason, or with an `AppError` when the process exited.
-   */
-  take(signal: AbortSignal): Promise<CallProgress>
-  /** Cancels the call. */
-  stop(): void
-  /** Resolves when the process has released the call's sequence. */
-  readonly released: Promise<void>
-}
-
-/** Called with the messages of the process. */
-export type ModelCallEvents = {
-  begin(): void
-  add(piece: Piece): void
-  end(ending: Ending): void
-  fail(error: AppError): void
-}
-
-export function createModelCall(process: {
+type ModelCallOptions = {
   /** Sends an acknowledgement of this many pieces. */
   acknowledge(pieces: number): void
   stop(): void
   /** The call did not stop within `releaseMs`. */
   onStuck(): void
   releaseMs: number
-}): ModelCall & ModelCallEvents {
-  const over = Promise.withResolvers<void>()
-  let pieces: Piece[] = []
-  let hasBegun = false
-  let isBeginUnread = false
-  let ending: Ending | null = null
-  let failure: AppError | null = null
-  let isOver = false
-  let wake = () => {}
-  let stuckTimer: ReturnType<typeof setTimeout> | undefined
+}
 
-  const finish = () => {
-    isOver = true
-    clearTimeout(stuckTimer)
-    over.resolve()
-    wake()
+/** The gateway's side of a generation or a token count in a model process, which reports its output. */
+export class ModelCall {
+  readonly #process: ModelCallOptions
+  readonly #over = Promise.withResolvers<void>()
+  /** Resolves when the process has released the call's sequence. */
+  readonly released = this.#over.promise
+  #pieces: Piece[] = []
+  #hasBegun = false
+  #isBeginUnread = false
+  #ending: Ending | null = null
+  #failure: AppError | null = null
+  #isOver = false
+  #wake = () => {}
+  #stuckTimer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(process: ModelCallOptions) {
+    this.#process = process
   }
-  const hasOutput = () => isOver || isBeginUnread || pieces.length > 0
-  return {
-    released: over.promise,
-    async take(signal) {
-      const stopWaiting = () => wake()
-      signal.addEventListener('abort', stopWaiting, { once: true })
-      while (!hasOutput() && !signal.aborted) {
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
-      }
-      signal.removeEventListener('abort', stopWaiting)
-      signal.throwIfAborted()
-      // Output that precedes the failure is returned first.
-      if (pieces.length === 0 && failure !== null) throw failure
-      const taken = pieces
-      pieces = []
-      isBeginUnread = false
-      if (taken.length > 0 && !isOver) process.acknowledge(taken.length)
-      return { hasBegun, pieces: taken, ending }
-    },
-    stop() {
-      if (isOver || stuckTimer !== undefined) return
-      stuckTimer = setTimeout(process.onStuck, process.releaseMs)
-      process.stop()
-    },
-    begin() {
-      hasBegun = true
-      isBeginUnread = true
-      wake()
-    },
-    add(piece) {
-      pieces.push(piece)
-      wake()
-    },
-    end(how) {
-      ending = how
-      finish()
-    },
-    fail(error) {
-      failure = error
-      finish()
-    },
+
+  /**
+   * Resolves with the output since the last read, and acknowledges it to the process; with the ending
+   * once the call has ended. Rejects with the signal's reason, or with an `AppError` when the process
+   * exited.
+   */
+  async take(signal: AbortSignal) {
+    const stopWaiting = () => this.#wake()
+    signal.addEventListener('abort', stopWaiting, { once: true })
+    while (!this.#hasOutput() && !signal.aborted) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    }
+    signal.removeEventListener('abort', stopWaiting)
+    signal.throwIfAborted()
+    // Output that precedes the failure is returned first.
+    if (this.#pieces.length === 0 && this.#failure !== null) throw this.#failure
+    const pieces = this.#pieces
+    this.#pieces = []
+    this.#isBeginUnread = false
+    if (pieces.length > 0 && !this.#isOver) this.#process.acknowledge(pieces.length)
+    return { hasBegun: this.#hasBegun, pieces, ending: this.#ending }
+  }
+
+  /** Cancels the call. */
+  stop() {
+    if (this.#isOver || this.#stuckTimer !== undefined) return
+    this.#stuckTimer = setTimeout(this.#process.onStuck, this.#process.releaseMs)
+    this.#process.stop()
+  }
+
+  begin() {
+    this.#hasBegun = true
+    this.#isBeginUnread = true
+    this.#wake()
+  }
+
+  add(piece: Piece) {
+    this.#pieces.push(piece)
+    this.#wake()
+  }
+
+  end(ending: Ending) {
+    this.#ending = ending
+    this.#finish()
+  }
+
+  fail(error: AppError) {
+    this.#failure = error
+    this.#finish()
+  }
+
+  #hasOutput() {
+    return this.#isOver || this.#isBeginUnread || this.#pieces.length > 0
+  }
+
+  #finish() {
+    this.#isOver = true
+    clearTimeout(this.#stuckTimer)
+    this.#over.resolve()
+    this.#wake()
   }
 }

@@ -1,9 +1,10 @@
+import { stat } from 'node:fs/promises'
 import type { UpstreamModel } from '#inference/upstream.ts'
 import { AppError } from '#lib/errors.ts'
 import { createLru } from '#lib/lru.ts'
 import { type GgufHead, isGenerative, readGgufHead } from './gguf.ts'
-import { fileState, type LocalModel } from './local-model.ts'
-import type { ModelFile } from './model-memory.ts'
+import type { ModelFile } from './loaded-models.ts'
+import type { LocalModel } from './local-model.ts'
 
 /** The model files on this machine; each call reads their current state. */
 export type ModelFiles = {
@@ -65,5 +66,15 @@ export function createModelFiles(deps: ModelFilesDeps): ModelFiles {
       return { model, key: state.key }
     },
     describe: async (installed) => (await Promise.all(installed.map(describeOne))).flat(),
+  }
+}
+
+/** The key changes when the file is replaced; null where there is no file. */
+async function fileState(path: string): Promise<{ key: string; modifiedS: number } | null> {
+  try {
+    const { ino, size, mtimeMs } = await stat(path)
+    return { key: `${path} ${ino} ${size} ${mtimeMs}`, modifiedS: Math.floor(mtimeMs / 1000) }
+  } catch {
+    return null
   }
 }

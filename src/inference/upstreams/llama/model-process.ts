@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { AppError } from '#lib/errors.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import type { LlamaLog } from './local-model.ts'
-import { createModelCall, type ModelCall, type ModelCallEvents } from './model-call.ts'
+import { ModelCall } from './model-call.ts'
 import type { FromChild, LoadFault, LoadOptions, Prompt, ToChild } from './wire.ts'
 
 export type ModelProcessOptions = {
@@ -34,7 +34,7 @@ export class ModelProcess {
   readonly #child: Bun.Subprocess<'ignore', 'ignore', 'pipe'>
   readonly #loading = Promise.withResolvers<{ contextTokens: number }>()
   readonly #loadTimer: ReturnType<typeof setTimeout>
-  readonly #calls = new Map<number, ModelCall & ModelCallEvents>()
+  readonly #calls = new Map<number, ModelCall>()
   #nextCallId = 0
   #isStopped = false
   /** The reason of its end was logged or reported. */
@@ -64,7 +64,7 @@ export class ModelProcess {
   /** Requires that the model is loaded. */
   startCall(type: 'generate' | 'count', prompt: Prompt): ModelCall {
     const id = this.#nextCallId++
-    const call = createModelCall({
+    const call = new ModelCall({
       acknowledge: (pieces) => this.#send({ type: 'acknowledge', callId: id, pieces }),
       stop: () => this.#send({ type: 'stop', callId: id }),
       onStuck: () => this.#killUnresponsive(),
