@@ -1,7 +1,7 @@
 import type { TObject } from '@sinclair/typebox'
 import type { AppError } from '#lib/errors.ts'
 import { isRecord, withoutNulls } from '#lib/json.ts'
-import { compileChecker } from '#lib/schema.ts'
+import { type Checker, compileChecker } from '#lib/schema.ts'
 import { expectationOf, type ShallowStatic, shallowSchema } from './request-schema.ts'
 
 /**
@@ -14,25 +14,22 @@ type InvalidField = (path: string, predicate: string) => AppError
 export function createReaders(invalidField: InvalidField) {
   return {
     /**
-     * Returns a function that validates the outermost level of an object at `path` of the request
-     * body and returns the object without its null fields. It throws an `invalid_request` that names
-     * the first invalid field.
+     * Validates the outermost level of an object at `path` of the request body and returns the object
+     * without its null fields. Throws an `invalid_request` that names the first invalid field.
      */
-    createReader<T extends TObject>(schema: T): (value: unknown, path: string) => ShallowStatic<T> {
-      const checker = compileChecker(shallowSchema(schema))
-      return (value, path) => {
-        if (!isRecord(value)) throw invalidField(path, 'must be an object')
-        const present = withoutNulls(value)
-        if (checker.check(present)) return present as ShallowStatic<T>
-        // One level deep, so the path of the error is the name of a field.
-        const field = checker.firstError(present)?.path ?? ''
-        const expected = schema.properties[field]
-        const predicate =
-          present[field] === undefined || expected === undefined
-            ? 'is required'
-            : `must be ${expectationOf(expected)}`
-        throw invalidField(path === '' ? field : `${path}.${field}`, predicate)
-      }
+    readObject<T extends TObject>(schema: T, value: unknown, path: string): ShallowStatic<T> {
+      if (!isRecord(value)) throw invalidField(path, 'must be an object')
+      const checker = checkerOf(schema)
+      const present = withoutNulls(value)
+      if (checker.check(present)) return present as ShallowStatic<T>
+      // One level deep, so the path of the error is the name of a field.
+      const field = checker.firstError(present)?.path ?? ''
+      const expected = schema.properties[field]
+      const predicate =
+        present[field] === undefined || expected === undefined
+          ? 'is required'
+          : `must be ${expectationOf(expected)}`
+      throw invalidField(path === '' ? field : `${path}.${field}`, predicate)
     },
 
     /** Reads the `type` that selects the schema of an object. */
@@ -44,6 +41,16 @@ export function createReaders(invalidField: InvalidField) {
       return type
     },
   }
+}
+
+const checkers = new WeakMap<TObject, Checker<TObject>>()
+
+function checkerOf(schema: TObject): Checker<TObject> {
+  const known = checkers.get(schema)
+  if (known !== undefined) return known
+  const checker = compileChecker(shallowSchema(schema))
+  checkers.set(schema, checker)
+  return checker
 }
 
 const quotedCharsMax = 64

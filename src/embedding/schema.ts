@@ -42,14 +42,14 @@ export type EmbeddingRequest = Omit<ShallowStatic<typeof embeddingBody>, 'input'
   readonly texts: readonly string[]
 }
 
-const readBody = createReaders(invalid).createReader(embeddingBody)
+const { readObject } = createReaders(invalid)
 
 /** Throws `invalid_request` with the invalid field as `param`. */
 export function readEmbeddingRequest(
   body: unknown,
   { inputCharsMax }: { inputCharsMax: number },
 ): EmbeddingRequest {
-  const { input, ...rest } = readBody(body, '')
+  const { input, ...rest } = readObject(embeddingBody, body, '')
   const texts = typeof input === 'string' ? [input] : input.map(readText)
   if (texts.reduce((sum, text) => sum + text.length, 0) > inputCharsMax) {
     throw invalid('input', `may have ${inputCharsMax} characters`)

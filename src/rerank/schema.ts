@@ -32,14 +32,14 @@ export type RerankRequest = RerankInput & {
   readonly returnDocuments: boolean
 }
 
-const readBody = createReaders(invalid).createReader(rerankBody)
+const { readObject } = createReaders(invalid)
 
 /** Throws `rerank_bad_request` with the invalid field as `param`. */
 export function readRerankRequest(
   body: unknown,
   { inputCharsMax }: { inputCharsMax: number },
 ): RerankRequest {
-  const fields = readBody(body, '')
+  const fields = readObject(rerankBody, body, '')
   const { model = null, query, top_n: topN = null, return_documents = false } = fields
   if (query.trim() === '') throw invalid('query', 'must be a text that is not blank')
   const documents = fields.documents.map((document, at) => {

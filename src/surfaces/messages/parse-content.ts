@@ -1,12 +1,8 @@
 import { quote } from '#api/read-object.ts'
 import type { ContentPart } from '#inference/request.ts'
 import { parseDocument, parseImage } from './parse-media.ts'
-import { createReader, invalidField, readType } from './read-object.ts'
+import { invalidField, readObject, readType } from './read-object.ts'
 import { searchResultBlock, textBlock, toolReferenceBlock } from './schema/input-blocks.ts'
-
-const readText = createReader(textBlock)
-const readSearchResult = createReader(searchResultBlock)
-const readReference = createReader(toolReferenceBlock)
 
 /** Parses the content of a user message or of a tool result. Empty texts are ignored. */
 export function parseContent(content: string | readonly unknown[], path: string): ContentPart[] {
@@ -24,7 +20,7 @@ export function parseContent(content: string | readonly unknown[], path: string)
 export function parsePart(type: string, block: unknown, path: string): ContentPart[] | null {
   switch (type) {
     case 'text':
-      return textParts(readText(block, path).text)
+      return textParts(readObject(textBlock, block, path).text)
     case 'image':
       return [parseImage(block, path)]
     case 'document':
@@ -32,7 +28,7 @@ export function parsePart(type: string, block: unknown, path: string): ContentPa
     case 'search_result':
       return parseSearchResult(block, path)
     case 'tool_reference':
-      return textParts(announceTool(readReference(block, path).tool_name))
+      return textParts(announceTool(readObject(toolReferenceBlock, block, path).tool_name))
     case 'browser_state':
       return textParts(JSON.stringify(block))
     default:
@@ -53,7 +49,7 @@ export function parseTexts(content: string | readonly unknown[], path: string): 
     const type = readType(block, at)
     if (type !== 'text')
       throw invalidField(`${at}.type`, `is ${quote(type)}, but only text is allowed here`)
-    return readText(block, at).text
+    return readObject(textBlock, block, at).text
   })
   return texts.filter((text) => text !== '')
 }
@@ -63,7 +59,7 @@ export function unsupportedBlock(type: string, path: string) {
 }
 
 function parseSearchResult(block: unknown, path: string): ContentPart[] {
-  const { source, title, content } = readSearchResult(block, path)
+  const { source, title, content } = readObject(searchResultBlock, block, path)
   const texts = parseTexts(content, `${path}.content`)
   return textParts([`Source: ${source}\nTitle: ${title}`, ...texts].join('\n\n'))
 }

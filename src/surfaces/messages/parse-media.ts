@@ -2,7 +2,7 @@ import { quote } from '#api/read-object.ts'
 import type { ContentPart } from '#inference/request.ts'
 import type { JsonObject } from '#lib/json.ts'
 import { classifyMediaUrl } from '#surfaces/media-url.ts'
-import { createReader, invalidField, readType } from './read-object.ts'
+import { invalidField, readObject, readType } from './read-object.ts'
 import {
   anyBase64Source,
   contentSource,
@@ -13,13 +13,6 @@ import {
   urlSource,
 } from './schema/input-blocks.ts'
 
-const readImage = createReader(imageBlock)
-const readDocument = createReader(documentBlock)
-const readBase64 = createReader(anyBase64Source)
-const readText = createReader(textSource)
-const readContent = createReader(contentSource)
-const readUrl = createReader(urlSource)
-
 /** Before base64 encoding. */
 const imageBytesMax = 10_485_760
 /** A base64 character holds six bits. */
@@ -27,12 +20,12 @@ const bytesPerBase64Char = 3 / 4
 
 /** Parses a block of the type `image`. */
 export function parseImage(value: unknown, path: string): ContentPart {
-  const { source } = readImage(value, path)
+  const { source } = readObject(imageBlock, value, path)
   const at = `${path}.source`
   const type = readType(source, at)
   if (type === 'url') return { type: 'image', url: readPublicUrl(source, at), detail: null }
   if (type !== 'base64') throw unknownSource(type, at)
-  const { media_type: mediaType, data } = readBase64(source, at)
+  const { media_type: mediaType, data } = readObject(anyBase64Source, source, at)
   if (!imageTypes.some((allowed) => allowed === mediaType)) {
     throw invalidField(`${at}.media_type`, `must be one of ${imageTypes.join(', ')}`)
   }
@@ -55,14 +48,17 @@ export function parseDocument(
   path: string,
   parseBlocks: ParseBlocks,
 ): ContentPart[] {
-  const { source, ...heading } = readDocument(value, path)
+  const { source, ...heading } = readObject(documentBlock, value, path)
   const at = `${path}.source`
   const type = readType(source, at)
   switch (type) {
     case 'text':
-      return withHeading([{ type: 'text', text: readText(source, at).data }], heading)
+      return withHeading([{ type: 'text', text: readObject(textSource, source, at).data }], heading)
     case 'content':
-      return withHeading(parseBlocks(readContent(source, at).content, `${at}.content`), heading)
+      return withHeading(
+        parseBlocks(readObject(contentSource, source, at).content, `${at}.content`),
+        heading,
+      )
     case 'base64':
       return parseFile(source, at, heading)
     case 'url': {
@@ -75,7 +71,7 @@ export function parseDocument(
 }
 
 function parseFile(source: JsonObject, at: string, heading: Heading): ContentPart[] {
-  const { media_type: mediaType, data } = readBase64(source, at)
+  const { media_type: mediaType, data } = readObject(anyBase64Source, source, at)
   if (mediaType !== 'application/pdf') {
     throw invalidField(
       `${at}.media_type`,
@@ -111,7 +107,7 @@ function nameOf({ title }: Heading): string | null {
 }
 
 function readPublicUrl(source: JsonObject, at: string): string {
-  const { url } = readUrl(source, at)
+  const { url } = readObject(urlSource, source, at)
   const path = `${at}.url`
   switch (classifyMediaUrl(url)) {
     case 'public':

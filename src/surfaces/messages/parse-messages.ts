@@ -3,7 +3,7 @@ import type { ContentPart, RequestItem } from '#inference/request.ts'
 import type { ReasoningSeal } from '#sealing/seals.ts'
 import { parseContent, parsePart, parseTexts, unsupportedBlock } from './parse-content.ts'
 import { parseRedactedThinking, parseThinking } from './parse-thinking.ts'
-import { createReader, invalidField, readType } from './read-object.ts'
+import { invalidField, readObject, readType } from './read-object.ts'
 import {
   compactionBlock,
   ignoredBlockTypes,
@@ -14,11 +14,6 @@ import {
 import { message } from './schema/request.ts'
 import { parseServerTool } from './server-tools.ts'
 import { fromToolUseId } from './tool-id.ts'
-
-const readMessage = createReader(message)
-const readToolResult = createReader(toolResultBlock)
-const readToolUse = createReader(toolUseBlock)
-const readCompaction = createReader(compactionBlock)
 
 export type ParsedMessages = {
   items: readonly RequestItem[]
@@ -64,7 +59,7 @@ export function parseMessages(
   }
   let lastRole = ''
   for (const [index, value] of values.entries()) {
-    const { role, content } = readMessage(value, `messages.${index}`)
+    const { role, content } = readObject(message, value, `messages.${index}`)
     const path = `messages.${index}.content`
     if (role === 'user') {
       addUserMessage(state, content, path)
@@ -128,7 +123,11 @@ function parseToolResult(
   path: string,
   toolUses: ConversationState['toolUses'],
 ): RequestItem {
-  const { tool_use_id: id, content = '', is_error: isError } = readToolResult(block, path)
+  const {
+    tool_use_id: id,
+    content = '',
+    is_error: isError,
+  } = readObject(toolResultBlock, block, path)
   if (toolUses.get(id) !== 'open') {
     const problem = toolUses.has(id)
       ? 'which already has a result'
@@ -210,7 +209,7 @@ function parseAssistantBlock(
       return item === null ? [] : [item]
     }
     case 'tool_use': {
-      const { id, name, input = {} } = readToolUse(block, path)
+      const { id, name, input = {} } = readObject(toolUseBlock, block, path)
       // An id may be reused once its call has a result: some gateways number the calls of each turn
       // from the start, and their conversations must be able to continue.
       if (toolUses.get(id) === 'open') {
@@ -226,7 +225,7 @@ function parseAssistantBlock(
     }
     // A summary of the earlier conversation by the responding service.
     case 'compaction': {
-      const { content: text = '' } = readCompaction(block, path)
+      const { content: text = '' } = readObject(compactionBlock, block, path)
       return text === '' ? [] : [assistantText(text)]
     }
     default:

@@ -3,14 +3,9 @@ import { AppError } from '#lib/errors.ts'
 import type { JsonObject } from '#lib/json.ts'
 import type { ReasoningSeal } from '#sealing/seals.ts'
 import type { ThinkingDisplay } from './message.ts'
-import { createReader, invalidField, readType } from './read-object.ts'
+import { invalidField, readObject, readType } from './read-object.ts'
 import { redactedThinkingBlock, thinkingBlock } from './schema/input-blocks.ts'
 import { budgetThinking, thinkingFields } from './schema/request.ts'
-
-const readThinking = createReader(thinkingBlock)
-const readRedacted = createReader(redactedThinkingBlock)
-const readFields = createReader(thinkingFields)
-const readBudget = createReader(budgetThinking)
 
 /**
  * Parses thinking that can be returned to a model: sealed by this gateway, or unsigned. A block that
@@ -22,7 +17,7 @@ export function parseThinking(
   path: string,
   seal: ReasoningSeal,
 ): ReasoningItem | null {
-  const { thinking, signature = '' } = readThinking(block, path)
+  const { thinking, signature = '' } = readObject(thinkingBlock, block, path)
   if (signature !== '') return openThinking(signature, thinking, seal)
   return thinking === '' ? null : { type: 'reasoning', summary: [], text: thinking }
 }
@@ -32,7 +27,7 @@ export function parseRedactedThinking(
   path: string,
   seal: ReasoningSeal,
 ): ReasoningItem | null {
-  return openThinking(readRedacted(block, path).data, '', seal)
+  return openThinking(readObject(redactedThinkingBlock, block, path).data, '', seal)
 }
 
 function openThinking(sealed: string, shown: string, seal: ReasoningSeal): ReasoningItem | null {
@@ -77,13 +72,13 @@ export function parseThinkingOptions(
   { effort, afterTools }: { effort: string | null; afterTools: boolean },
 ): ParsedThinkingOptions {
   if (value === undefined) return { reasoning: { effort, summary: null }, display: 'summarized' }
-  const { display: requested } = readFields(value, 'thinking')
+  const { display: requested } = readObject(thinkingFields, value, 'thinking')
   const display = requested === 'omitted' ? 'omitted' : 'summarized'
   const summary = display === 'omitted' ? null : 'auto'
   const off = { effort: 'none', summary: null }
   switch (readType(value, 'thinking')) {
     case 'enabled': {
-      const { budget_tokens: budgetTokens } = readBudget(value, 'thinking')
+      const { budget_tokens: budgetTokens } = readObject(budgetThinking, value, 'thinking')
       const level = effort ?? effortOf(budgetTokens)
       return { reasoning: { effort: level, summary, budgetTokens }, display }
     }

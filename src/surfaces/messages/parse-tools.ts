@@ -1,12 +1,8 @@
 import { quote } from '#api/read-object.ts'
 import type { FunctionTool, ToolChoice } from '#inference/request.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { createReader, invalidField, readType } from './read-object.ts'
+import { invalidField, readObject, readType } from './read-object.ts'
 import { customTool, forcedToolChoice, toolChoiceFields } from './schema/request.ts'
-
-const readTool = createReader(customTool)
-const readChoice = createReader(toolChoiceFields)
-const readForced = createReader(forcedToolChoice)
 
 export type ParsedTools = {
   /** The tools for the model, in the order of the request. */
@@ -72,7 +68,7 @@ function nameOf(value: unknown): string | null {
 }
 
 function parseTool(value: unknown, path: string): FunctionTool & { isDeferred: boolean } {
-  const tool = readTool(value, path)
+  const tool = readObject(customTool, value, path)
   return {
     type: 'function',
     name: tool.name,
@@ -118,7 +114,11 @@ export function parseToolChoice(
   given: ParsedTools,
 ): ParsedToolChoice {
   if (choice === undefined) return { toolChoice: { type: 'auto' }, parallelToolCalls: true }
-  const { disable_parallel_tool_use: single = false } = readChoice(choice, 'tool_choice')
+  const { disable_parallel_tool_use: single = false } = readObject(
+    toolChoiceFields,
+    choice,
+    'tool_choice',
+  )
   const parallelToolCalls = !single
   const type = readType(choice, 'tool_choice')
   switch (type) {
@@ -129,7 +129,7 @@ export function parseToolChoice(
       if (given.tools.length === 0) throw nothingToCall(given)
       return { toolChoice: { type: 'required' }, parallelToolCalls }
     case 'tool': {
-      const { name } = readForced(choice, 'tool_choice')
+      const { name } = readObject(forcedToolChoice, choice, 'tool_choice')
       requireTool(name, given)
       return { toolChoice: { type: 'tool', form: 'function', name }, parallelToolCalls }
     }

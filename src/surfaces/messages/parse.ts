@@ -16,7 +16,7 @@ import { parseTexts } from './parse-content.ts'
 import { parseMessages } from './parse-messages.ts'
 import { parseThinkingOptions } from './parse-thinking.ts'
 import { forcedTool, parseToolChoice, parseTools } from './parse-tools.ts'
-import { createReader, invalidField, readType } from './read-object.ts'
+import { invalidField, readObject, readType } from './read-object.ts'
 import { forwardedHeaders, parseEndUser, readDialect } from './request-headers.ts'
 import {
   countBody,
@@ -44,12 +44,6 @@ export type ParseContext = {
   headers: Headers
 }
 
-const readBody = createReader(messageBody)
-const readCountBody = createReader(countBody)
-const readSampling = createReader(samplingFields)
-const readOutputConfig = createReader(outputConfig)
-const readFormat = createReader(schemaFormat)
-
 /**
  * Parses the body of `POST /compat/v1/messages` into a request to a model. Strings are never converted
  * to numbers or booleans; unknown fields, headers and typed tools are ignored.
@@ -58,7 +52,7 @@ const readFormat = createReader(schemaFormat)
  */
 export function parseCreateMessage(body: unknown, context: ParseContext): ParsedMessage {
   refuseThread(body)
-  const create = readBody(body, '')
+  const create = readObject(messageBody, body, '')
   const dialect = readDialect(context.headers)
   const { prompt, thinkingDisplay, ignored } = parsePrompt(create, context)
   const { unknownVersion } = dialect
@@ -84,7 +78,7 @@ export function parseCreateMessage(body: unknown, context: ParseContext): Parsed
 
 /** Parses the body of a token count: the request that the model would get. */
 export function parseCountTokens(body: unknown, context: ParseContext): GenerationRequest {
-  const { prompt } = parsePrompt(readCountBody(body, ''), context)
+  const { prompt } = parsePrompt(readObject(countBody, body, ''), context)
   return { ...prompt, origin: originOf(body, context) }
 }
 
@@ -152,7 +146,11 @@ function refuseThread(body: unknown): void {
 }
 
 function parseSampling(create: object): Partial<Sampling> {
-  const { temperature = null, top_p: topP = null, top_k: topK = null } = readSampling(create, '')
+  const {
+    temperature = null,
+    top_p: topP = null,
+    top_k: topK = null,
+  } = readObject(samplingFields, create, '')
   return { temperature, topP, topK }
 }
 
@@ -203,7 +201,7 @@ function parseOutput({
   output_config: config,
   output_format: deprecated,
 }: PromptBody): ParsedOutput {
-  const { effort = null, format } = readOutputConfig(config ?? {}, 'output_config')
+  const { effort = null, format } = readObject(outputConfig, config ?? {}, 'output_config')
   if (format !== undefined) return { effort, format: parseFormat(format, 'output_config.format') }
   return { effort, format: parseFormat(deprecated, 'output_format') }
 }
@@ -216,7 +214,7 @@ function parseFormat(format: JsonObject | undefined, path: string): OutputFormat
   if (readType(format, path) !== 'json_schema') {
     throw invalidField(`${path}.type`, 'must be json_schema')
   }
-  const { schema } = readFormat(format, path)
+  const { schema } = readObject(schemaFormat, format, path)
   const fault = findSchemaFault(schema)
   if (fault !== null) throw invalidField(`${path}.schema`, `is not a valid JSON Schema: ${fault}`)
   return { type: 'json-schema', name: schemaName, description: null, schema, strict: true }

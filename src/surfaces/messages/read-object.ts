@@ -7,4 +7,4 @@ export function invalidField(path: string, predicate: string): AppError {
   return new AppError('invalid_request', `${path}: ${predicate}`, { param: path })
 }
 
-export const { createReader, readType } = createReaders(invalidField)
+export const { readObject, readType } = createReaders(invalidField)

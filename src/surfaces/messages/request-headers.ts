@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { JsonObject } from '#lib/json.ts'
-import { createReader } from './read-object.ts'
+import { readObject } from './read-object.ts'
 import { metadataFields } from './schema/request.ts'
 
 /** Request headers that change how a request is parsed, or that upstreams get. */
@@ -23,8 +23,6 @@ export function readDialect(headers: Headers): Dialect {
   return { hasSampling, unknownVersion: isKnown ? null : version }
 }
 
-const readMetadata = createReader(metadataFields)
-
 /** The longest cache key that upstreams accept, in characters. */
 const keyCharsMax = 64
 
@@ -35,7 +33,7 @@ const sessionHeader = 'x-claude-code-session-id'
  * forwarded; the same user and session always have the same.
  */
 export function parseEndUser(metadata: JsonObject | undefined, headers: Headers) {
-  const { user_id: userId } = readMetadata(metadata ?? {}, 'metadata')
+  const { user_id: userId } = readObject(metadataFields, metadata ?? {}, 'metadata')
   const safetyIdentifier = userId ? hash(userId) : null
   const session = headers.get(sessionHeader)?.trim() || null
   const sessionKey = session === null || session.length <= keyCharsMax ? session : hash(session)

@@ -1,11 +1,8 @@
 import type { RequestItem } from '#inference/request.ts'
 import { isRecord } from '#lib/json.ts'
 import { announceTool } from './parse-content.ts'
-import { createReader } from './read-object.ts'
+import { readObject } from './read-object.ts'
 import { serverToolResultBlock, toolUseBlock } from './schema/input-blocks.ts'
-
-const readUse = createReader(toolUseBlock)
-const readResult = createReader(serverToolResultBlock)
 
 /**
  * Parses the calls of tools that the responding service ran itself, such as a web search; null for any
@@ -18,13 +15,13 @@ export function parseServerTool(
   pending: Set<string>,
 ): RequestItem[] | null {
   if (type === 'server_tool_use' || type === 'mcp_tool_use') {
-    const { id, name, input = {} } = readUse(block, path)
+    const { id, name, input = {} } = readObject(toolUseBlock, block, path)
     pending.add(id)
     const args = JSON.stringify(input)
     return [{ type: 'tool-call', callId: id, name, form: 'function', arguments: args }]
   }
   if (!type.endsWith('_tool_result')) return null
-  const { tool_use_id: callId, content } = readResult(block, path)
+  const { tool_use_id: callId, content } = readObject(serverToolResultBlock, block, path)
   const text = flatten(content)
   const parts = [{ type: 'text' as const, text }]
   if (pending.delete(callId)) return [{ type: 'tool-result', callId, form: 'function', parts }]

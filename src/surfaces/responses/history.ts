@@ -3,7 +3,7 @@ import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 import { isTerminal, type StoredItem } from '#responses/response.ts'
 import type { Chain } from '#responses/stored.ts'
-import { createReader, invalidField } from './read-object.ts'
+import { invalidField, readObject } from './read-object.ts'
 import { historyFields } from './schema/request.ts'
 
 /** Which history a request continues. */
@@ -35,10 +35,12 @@ export type ConnectionMemory = {
   find(responseId: string): readonly StoredItem[] | undefined
 }
 
-const readFields = createReader(historyFields)
-
 export function readHistoryRequest(body: unknown): HistoryRequest {
-  const { previous_response_id: previousResponseId = null, conversation } = readFields(body, '')
+  const { previous_response_id: previousResponseId = null, conversation } = readObject(
+    historyFields,
+    body,
+    '',
+  )
   const conversationId = readConversationId(conversation)
   if (previousResponseId !== null && conversationId !== null) {
     throw invalidField('conversation', 'cannot be combined with previous_response_id')

@@ -2,13 +2,8 @@ import { quote } from '#api/read-object.ts'
 import type { ContentPart } from '#inference/request.ts'
 import { asRecord } from '#lib/json.ts'
 import { classifyMediaUrl } from '#surfaces/media-url.ts'
-import { createReader, invalidField, readType } from './read-object.ts'
+import { invalidField, readObject, readType } from './read-object.ts'
 import { filePart, imagePart, refusalPart, textPart } from './schema/content.ts'
-
-const readText = createReader(textPart)
-const readRefusal = createReader(refusalPart)
-const readImage = createReader(imagePart)
-const readFile = createReader(filePart)
 
 /** Parses the content of a message or of a tool output. A string is one part. */
 export function parseContent(content: string | readonly unknown[], path: string): ContentPart[] {
@@ -23,9 +18,9 @@ function parsePart(value: unknown, path: string): ContentPart {
     case 'input_text':
     case 'output_text':
     case 'text':
-      return { type: 'text', text: readText(value, path).text }
+      return { type: 'text', text: readObject(textPart, value, path).text }
     case 'refusal':
-      return { type: 'refusal', text: readRefusal(value, path).refusal }
+      return { type: 'refusal', text: readObject(refusalPart, value, path).refusal }
     case 'input_image':
       return parseImage(value, path)
     case 'input_file':
@@ -37,14 +32,18 @@ function parsePart(value: unknown, path: string): ContentPart {
 
 function parseImage(value: unknown, path: string): ContentPart {
   refuseFileId(value, path)
-  const { image_url: url, detail = null } = readImage(value, path)
+  const { image_url: url, detail = null } = readObject(imagePart, value, path)
   validateUrl(url, `${path}.image_url`)
   return { type: 'image', url, detail }
 }
 
 function parseFile(value: unknown, path: string): ContentPart {
   refuseFileId(value, path)
-  const { file_data: data = null, file_url: url = null, filename = null } = readFile(value, path)
+  const {
+    file_data: data = null,
+    file_url: url = null,
+    filename = null,
+  } = readObject(filePart, value, path)
   if (data === null && url === null) {
     throw invalidField(path, 'must have file_data or file_url')
   }

@@ -8,7 +8,7 @@ import type { Seals } from '#sealing/seals.ts'
 import { type History, isReference } from './history.ts'
 import { parseMetadata } from './parse.ts'
 import { parseItems } from './parse-items.ts'
-import { createReader } from './read-object.ts'
+import { readObject } from './read-object.ts'
 import { inputItem } from './schema/input-items.ts'
 import { metadata } from './schema/request.ts'
 
@@ -35,26 +35,22 @@ export const updateConversation = object(
 )
 export const addItems = object({ items: { ...items, minItems: 1 } }, { $id: 'AddItems' })
 
-const readCreateBody = createReader(createConversation)
-const readUpdateBody = createReader(updateConversation)
-const readAddBody = createReader(addItems)
-
 export function readCreateConversation(body: unknown): {
   items: readonly unknown[]
   metadata: Metadata
 } {
-  const { items: values = [], metadata: pairs = {} } = readCreateBody(body, '')
+  const { items: values = [], metadata: pairs = {} } = readObject(createConversation, body, '')
   return { items: values, metadata: parseMetadata(pairs) }
 }
 
 /** Null removes all metadata. */
 export function readUpdateConversation(body: unknown): Metadata {
   if (isRecord(body) && body['metadata'] === null) return {}
-  return parseMetadata(readUpdateBody(body, '').metadata)
+  return parseMetadata(readObject(updateConversation, body, '').metadata)
 }
 
 export function readAddItems(body: unknown): readonly unknown[] {
-  return readAddBody(body, '').items
+  return readObject(addItems, body, '').items
 }
 
 /** The ids of referenced items, which are to be copied. */

@@ -7,19 +7,14 @@ import { readEarlierSearch } from '#retrieval/file-search/search-call.ts'
 import type { Filter } from '#retrieval/search/search.ts'
 import { readStoreFilters } from '#retrieval/vector-stores/filters.ts'
 import { toModelError } from '#retrieval/vector-stores/model-errors.ts'
-import { createReader, invalidField, readType } from './read-object.ts'
+import { invalidField, readObject, readType } from './read-object.ts'
 import { fileSearchCallItem } from './schema/input-items.ts'
 import { allowedTools, fileSearchTool, rankingOptions } from './schema/tools.ts'
 
-const readTool = createReader(fileSearchTool)
-const readRanking = createReader(rankingOptions)
-const readAllowed = createReader(allowedTools)
-const readCall = createReader(fileSearchCallItem)
-
 /** Parses a tool of type `file_search`: collections that the model may search, by name or id. */
 export function parseFileSearchTool(value: unknown, path: string): FileSearchTool {
-  const tool = readTool(value, path)
-  const ranking = readRanking(tool.ranking_options ?? {}, `${path}.ranking_options`)
+  const tool = readObject(fileSearchTool, value, path)
+  const ranking = readObject(rankingOptions, tool.ranking_options ?? {}, `${path}.ranking_options`)
   return {
     collections: readNames(tool.vector_store_ids, `${path}.vector_store_ids`),
     agentCollections: [],
@@ -53,7 +48,7 @@ export function parseFileSearchChoice(choice: string | JsonObject | undefined): 
   if (!isRecord(choice)) return 'any'
   if (choice['type'] === 'file_search') return 'forced'
   if (choice['type'] !== 'allowed_tools') return 'any'
-  const { tools } = readAllowed(choice, 'tool_choice')
+  const { tools } = readObject(allowedTools, choice, 'tool_choice')
   const types = tools.map((entry, index) => readType(entry, `tool_choice.tools[${index}]`))
   return types.includes('file_search') ? 'listed' : 'forbidden'
 }
@@ -69,7 +64,7 @@ export function createFileSearchItems(): FileSearchItems {
   const book = createPassageRegistry()
   return {
     take(callId, value, path) {
-      const { queries = [], results } = readCall(value, path)
+      const { queries = [], results } = readObject(fileSearchCallItem, value, path)
       const { args, result } = readEarlierSearch({ queries, results }, book)
       const form = 'function'
       return [

@@ -5,7 +5,7 @@ import type { RequestItem } from '#inference/request.ts'
 import { isRecord } from '#lib/json.ts'
 import type { Passage } from '#retrieval/file-search/passages.ts'
 import { createFileSearchItems } from './parse-file-search.ts'
-import { createReader, invalidField } from './read-object.ts'
+import { invalidField, readObject } from './read-object.ts'
 import {
   mcpApprovalRequestItem,
   mcpApprovalResponseItem,
@@ -13,12 +13,6 @@ import {
   mcpListedTool,
   mcpListItem,
 } from './schema/input-items.ts'
-
-const readCall = createReader(mcpCallItem)
-const readList = createReader(mcpListItem)
-const readListedTool = createReader(mcpListedTool)
-const readRequest = createReader(mcpApprovalRequestItem)
-const readResponse = createReader(mcpApprovalResponseItem)
 
 /**
  * Reads the items of tools that the gateway runs. A call with its result becomes a function call with
@@ -41,7 +35,7 @@ export function createHostedItems(): HostedItems {
   const searches = createFileSearchItems()
 
   const takeCall = (value: unknown, path: string): RequestItem[] => {
-    const call = readCall(value, path)
+    const call = readObject(mcpCallItem, value, path)
     const request = requests.get(call.approval_request_id ?? '')
     const text = call.output ?? describeError(call.error)
     if (request !== undefined && request.state !== 'settled') {
@@ -53,7 +47,11 @@ export function createHostedItems(): HostedItems {
     return [callItem(callId, { label, name, args }), result(callId, text)]
   }
   const takeRequest = (value: unknown, path: string): RequestItem[] => {
-    const { server_label: label, name, arguments: args } = readRequest(value, path)
+    const {
+      server_label: label,
+      name,
+      arguments: args,
+    } = readObject(mcpApprovalRequestItem, value, path)
     const id = idOf(value)
     if (requests.has(id)) return []
     const call = { requestId: id, label, name, args }
@@ -61,7 +59,11 @@ export function createHostedItems(): HostedItems {
     return [callItem(id, call)]
   }
   const takeResponse = (value: unknown, path: string): RequestItem[] => {
-    const { approval_request_id: id, approve, reason } = readResponse(value, path)
+    const {
+      approval_request_id: id,
+      approve,
+      reason,
+    } = readObject(mcpApprovalResponseItem, value, path)
     const request = requests.get(id)
     if (request === undefined) {
       const param = `${path}.approval_request_id`
@@ -138,11 +140,11 @@ function isCall(item: RequestItem, callId: string): boolean {
 }
 
 function takeList(value: unknown, path: string, lists: Map<string, readonly McpTool[]>): void {
-  const { server_label: label, tools, error } = readList(value, path)
+  const { server_label: label, tools, error } = readObject(mcpListItem, value, path)
   // A failed list is requested again.
   if (error !== undefined || tools.length === 0) return
   const read = tools.map((tool, index): McpTool => {
-    const listed = readListedTool(tool, `${path}.tools[${index}]`)
+    const listed = readObject(mcpListedTool, tool, `${path}.tools[${index}]`)
     const { name, description = null, input_schema: inputSchema, annotations = null } = listed
     return { name, description, inputSchema, annotations }
   })

@@ -11,7 +11,7 @@ import { type History, isReference } from './history.ts'
 import { parseContent } from './parse-content.ts'
 import { createHostedItems } from './parse-hosted-items.ts'
 import { parseCompaction, parseReasoning } from './parse-sealed-items.ts'
-import { createReader, invalidField } from './read-object.ts'
+import { invalidField, readObject } from './read-object.ts'
 import {
   customToolCallItem,
   functionCallItem,
@@ -20,12 +20,6 @@ import {
   messageItem,
 } from './schema/input-items.ts'
 import { toStoredItem, toStoredMessage } from './stored-item.ts'
-
-const readMessage = createReader(messageItem)
-const readFunctionCall = createReader(functionCallItem)
-const readCustomToolCall = createReader(customToolCallItem)
-const readToolOutput = createReader(functionCallOutputItem)
-const readReference = createReader(itemReference)
 
 export type ParsedItems = {
   /** History and input in the form for the model. */
@@ -107,7 +101,7 @@ function resolveItem(value: unknown, path: string, history: History): StoredItem
     const type = readItemType(value, path)
     return toStoredItem(type, isRecord(value) ? value : {})
   }
-  const { id } = readReference(value, path)
+  const { id } = readObject(itemReference, value, path)
   const named = history.referable.get(id)
   if (named !== undefined) return named
   throw new AppError(
@@ -153,7 +147,7 @@ function parseItem(
 }
 
 function parseMessage(value: unknown, path: string): RequestItem | 'empty' {
-  const { role, content, phase } = readMessage(value, path)
+  const { role, content, phase } = readObject(messageItem, value, path)
   const parts = parseContent(content, `${path}.content`)
   if (role === 'assistant') {
     // A turn that was cut off before its first token.
@@ -172,12 +166,12 @@ function parseMessage(value: unknown, path: string): RequestItem | 'empty' {
 }
 
 function parseFunctionCall(value: unknown, { path, calls }: ItemContext): ToolCallItem {
-  const call = readFunctionCall(value, path)
+  const call = readObject(functionCallItem, value, path)
   return { ...openCall(call, 'function', calls), arguments: call.arguments }
 }
 
 function parseCustomToolCall(value: unknown, { path, calls }: ItemContext): ToolCallItem {
-  const call = readCustomToolCall(value, path)
+  const call = readObject(customToolCallItem, value, path)
   return { ...openCall(call, 'custom', calls), arguments: call.input }
 }
 
@@ -197,7 +191,7 @@ function openCall(
 }
 
 function parseToolOutput(value: unknown, { path, calls }: ItemContext): RequestItem | 'unknown' {
-  const { call_id: callId, output } = readToolOutput(value, path)
+  const { call_id: callId, output } = readObject(functionCallOutputItem, value, path)
   const form = calls.get(callId)
   if (form === undefined) {
     throw invalidField(`${path}.call_id`, `is ${quote(callId)}, but no earlier call has this id`)

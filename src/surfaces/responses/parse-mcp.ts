@@ -7,7 +7,7 @@ import type {
   ToolFilter,
 } from '#hosted-tools/mcp/request.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { createReader, invalidField, readType } from './read-object.ts'
+import { invalidField, readObject, readType } from './read-object.ts'
 import type { ResponseEcho } from './schema/request.ts'
 import {
   allowedTools,
@@ -17,15 +17,9 @@ import {
   mcpToolFilter,
 } from './schema/tools.ts'
 
-const readTool = createReader(mcpTool)
-const readFilterFields = createReader(mcpToolFilter)
-const readApprovalFilters = createReader(mcpApprovalFilters)
-const readByServer = createReader(mcpToolChoice)
-const readAllowed = createReader(allowedTools)
-
 /** Parses a tool of type `mcp`: a remote server whose tools the model may call. */
 export function parseMcpTool(value: unknown, path: string): McpToolRequest {
-  const tool = readTool(value, path)
+  const tool = readObject(mcpTool, value, path)
   return {
     path,
     label: tool.server_label,
@@ -48,7 +42,7 @@ export function parseMcpChoice(
   if (choice['type'] === 'mcp')
     return { type: 'forced', ...findServer(choice, given, 'tool_choice') }
   if (choice['type'] !== 'allowed_tools') return { type: 'any' }
-  const { tools } = readAllowed(choice, 'tool_choice')
+  const { tools } = readObject(allowedTools, choice, 'tool_choice')
   const entries = tools.flatMap((entry, index) => {
     const path = `tool_choice.tools[${index}]`
     return readType(entry, path) === 'mcp' ? [findServer(entry, given, path)] : []
@@ -57,7 +51,7 @@ export function parseMcpChoice(
 }
 
 function findServer(value: unknown, given: readonly McpToolRequest[], path: string): ServerTools {
-  const { server_label: label, name = null } = readByServer(value, path)
+  const { server_label: label, name = null } = readObject(mcpToolChoice, value, path)
   if (given.some((tool) => tool.label === label)) return { label, name }
   throw invalidField('tool_choice', `names the server ${quote(label)}, which is not in tools`)
 }
@@ -90,7 +84,7 @@ function parseApproval(value: unknown, path: string): ApprovalRule {
   if (value === undefined || value === 'always') return 'always'
   if (value === 'never') return 'never'
   if (!isRecord(value)) throw invalidField(path, 'must be always, never or an object of filters')
-  const { always, never } = readApprovalFilters(value, path)
+  const { always, never } = readObject(mcpApprovalFilters, value, path)
   return {
     always: always === undefined ? null : parseFilter(always, `${path}.always`),
     never: never === undefined ? null : parseFilter(never, `${path}.never`),
@@ -98,7 +92,7 @@ function parseApproval(value: unknown, path: string): ApprovalRule {
 }
 
 function parseFilter(value: unknown, path: string): ToolFilter {
-  const { tool_names: names, read_only: readOnly = null } = readFilterFields(value, path)
+  const { tool_names: names, read_only: readOnly = null } = readObject(mcpToolFilter, value, path)
   return { names: names === undefined ? null : parseNames(names, `${path}.tool_names`), readOnly }
 }
 

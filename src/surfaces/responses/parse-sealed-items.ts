@@ -2,15 +2,11 @@ import type { ReasoningItem } from '#inference/request.ts'
 import { AppError } from '#lib/errors.ts'
 import type { ReasoningSeal, TextSeal } from '#sealing/seals.ts'
 import { type Compaction, readCompaction } from './compacted-context.ts'
-import { createReader } from './read-object.ts'
+import { readObject } from './read-object.ts'
 import { textPart } from './schema/content.ts'
 import { compactionItem, reasoningItem } from './schema/input-items.ts'
 
 /** Input items with encrypted content. */
-
-const readReasoning = createReader(reasoningItem)
-const readCompactionItem = createReader(compactionItem)
-const readText = createReader(textPart)
 
 /**
  * Parses reasoning of an earlier turn. `encrypted_content` of this gateway is decrypted; that of
@@ -21,7 +17,7 @@ export function parseReasoning(
   path: string,
   seal: ReasoningSeal,
 ): ReasoningItem | 'empty' {
-  const item = readReasoning(value, path)
+  const item = readObject(reasoningItem, value, path)
   const summary = readTexts(item.summary, `${path}.summary`)
   const disclosed = readTexts(item.content, `${path}.content`).join('\n\n')
   const { text, ...payload } = openReasoning(item.encrypted_content, path, seal)
@@ -48,7 +44,7 @@ function openReasoning(
 }
 
 function readTexts(parts: readonly unknown[] = [], path: string): string[] {
-  return parts.map((part, index) => readText(part, `${path}[${index}]`).text)
+  return parts.map((part, index) => readObject(textPart, part, `${path}[${index}]`).text)
 }
 
 /**
@@ -57,7 +53,7 @@ function readTexts(parts: readonly unknown[] = [], path: string): string[] {
  */
 export function parseCompaction(value: unknown, path: string, seal: TextSeal): Compaction {
   const param = `${path}.encrypted_content`
-  const sealed = readCompactionItem(value, path).encrypted_content
+  const sealed = readObject(compactionItem, value, path).encrypted_content
   const plain = openAt(param, () => seal.open(sealed))
   const compaction = plain === null ? null : readCompaction(plain)
   if (compaction !== null) return compaction

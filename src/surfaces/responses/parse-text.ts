@@ -1,11 +1,8 @@
 import type { OutputFormat } from '#inference/request.ts'
 import type { JsonObject } from '#lib/json.ts'
 import { findSchemaFault } from '#lib/json-schema.ts'
-import { createReader, invalidField, readType } from './read-object.ts'
+import { invalidField, readObject, readType } from './read-object.ts'
 import { jsonSchemaFormat, type ResponseEcho, textOptions } from './schema/request.ts'
-
-const readOptions = createReader(textOptions)
-const readJsonSchema = createReader(jsonSchemaFormat)
 
 export type ParsedText = {
   format: OutputFormat
@@ -15,7 +12,7 @@ export type ParsedText = {
 
 /** Parses `text`, the format of the output. */
 export function parseText(value: JsonObject | undefined): ParsedText {
-  const { format: requested, verbosity } = readOptions(value ?? {}, 'text')
+  const { format: requested, verbosity } = readObject(textOptions, value ?? {}, 'text')
   const format = parseFormat(requested)
   return {
     format,
@@ -33,7 +30,12 @@ function parseFormat(format: JsonObject | undefined): OutputFormat {
     case 'json_object':
       return { type: 'json-object' }
     case 'json_schema': {
-      const { name, description = null, schema, strict = null } = readJsonSchema(format, path)
+      const {
+        name,
+        description = null,
+        schema,
+        strict = null,
+      } = readObject(jsonSchemaFormat, format, path)
       const fault = findSchemaFault(schema)
       if (fault !== null)
         throw invalidField(`${path}.schema`, `is not a valid JSON Schema: ${fault}`)

@@ -2,12 +2,9 @@ import { quote } from '#api/read-object.ts'
 import type { Tool, ToolChoice, ToolName } from '#inference/request.ts'
 import type { JsonObject } from '#lib/json.ts'
 import type { ParsedTools } from './parse-tools.ts'
-import { createReader, invalidField, readType } from './read-object.ts'
+import { invalidField, readObject, readType } from './read-object.ts'
 import type { CreateResponse } from './schema/request.ts'
 import { allowedTools, namedToolChoice } from './schema/tools.ts'
-
-const readByName = createReader(namedToolChoice)
-const readAllowed = createReader(allowedTools)
 
 /** Parses `tool_choice`, which can only name tools of the request. */
 export function parseToolChoice(
@@ -52,7 +49,7 @@ function parseMode(mode: 'none' | 'auto' | 'required', given: ParsedTools): Tool
 }
 
 function parseAllowed(choice: JsonObject, given: ParsedTools): ToolChoice {
-  const { mode = 'auto', tools } = readAllowed(choice, 'tool_choice')
+  const { mode = 'auto', tools } = readObject(allowedTools, choice, 'tool_choice')
   const allowed: ToolName[] = []
   let isHosted = false
   for (const [index, entry] of tools.entries()) {
@@ -74,7 +71,7 @@ function parseAllowed(choice: JsonObject, given: ParsedTools): ToolChoice {
  * a top-level tool takes precedence over tools of the same name inside namespaces.
  */
 function findTools(entry: unknown, given: ParsedTools, path: string): [Tool, ...Tool[]] {
-  const { name, namespace } = readByName(entry, path)
+  const { name, namespace } = readObject(namedToolChoice, entry, path)
   const type = readType(entry, path)
   const candidates = given.tools.filter((tool) =>
     type === 'namespace' ? tool.namespace === name : tool.type === type && tool.name === name,

@@ -5,14 +5,9 @@ import { isRecord, type JsonObject } from '#lib/json.ts'
 import type { FileSearchTool } from '#retrieval/file-search/request.ts'
 import { parseFileSearchTool } from './parse-file-search.ts'
 import { echoMcpTool, parseMcpTool } from './parse-mcp.ts'
-import { createReader, invalidField, readType } from './read-object.ts'
+import { invalidField, readObject, readType } from './read-object.ts'
 import type { ResponseEcho } from './schema/request.ts'
 import { customTool, functionTool, grammarFormat, namespaceTool } from './schema/tools.ts'
-
-const readFunction = createReader(functionTool)
-const readCustom = createReader(customTool)
-const readGrammar = createReader(grammarFormat)
-const readNamespace = createReader(namespaceTool)
 
 export type ParsedTools = {
   /** The tools for the model, without their namespaces. */
@@ -42,7 +37,7 @@ export function parseTools(values: readonly unknown[], toolsMax: number): Parsed
   const add = (value: unknown, path: string, parent?: Namespace) => {
     const type = readType(value, path)
     if (type === 'namespace' && parent === undefined) {
-      const { name: namespace, description, tools: inner } = readNamespace(value, path)
+      const { name: namespace, description, tools: inner } = readObject(namespaceTool, value, path)
       addAll(inner, `${path}.tools`, {
         namespace,
         ...(description === undefined ? {} : { namespaceDescription: description }),
@@ -91,12 +86,17 @@ function parseFunction(value: unknown, path: string): FunctionTool {
   if (isRecord(value) && value['name'] === undefined && isRecord(value['function'])) {
     throw invalidField(`${path}.name`, 'is required next to type, not inside function')
   }
-  const { name, description = null, parameters = null, strict = null } = readFunction(value, path)
+  const {
+    name,
+    description = null,
+    parameters = null,
+    strict = null,
+  } = readObject(functionTool, value, path)
   return { type: 'function', name, description, parameters, strict }
 }
 
 function parseCustom(value: unknown, path: string): CustomTool {
-  const { name, description = null, format } = readCustom(value, path)
+  const { name, description = null, format } = readObject(customTool, value, path)
   return { type: 'custom', name, description, grammar: parseGrammar(format, `${path}.format`) }
 }
 
@@ -105,7 +105,7 @@ function parseGrammar(format: JsonObject | undefined, path: string): CustomTool[
   const type = readType(format, path)
   if (type === 'text') return null
   if (type !== 'grammar') throw invalidField(`${path}.type`, 'must be text or grammar')
-  const { syntax, definition } = readGrammar(format, path)
+  const { syntax, definition } = readObject(grammarFormat, format, path)
   return { syntax, definition }
 }
 

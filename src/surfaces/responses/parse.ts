@@ -14,7 +14,7 @@ import { parseMcpChoice } from './parse-mcp.ts'
 import { parseText } from './parse-text.ts'
 import { echoToolChoice, parseToolChoice } from './parse-tool-choice.ts'
 import { parseTools } from './parse-tools.ts'
-import { createReader, invalidField } from './read-object.ts'
+import { invalidField, readObject } from './read-object.ts'
 import {
   type CreateResponse,
   contextManagementEntry,
@@ -53,10 +53,6 @@ export type ParseContext = {
 
 type ParseLimits = Pick<Config['limits'], 'inputCharsMax' | 'inputItemsMax' | 'toolsMax'>
 
-const readBody = createReader(createResponse)
-const readContextManagement = createReader(contextManagementEntry)
-const readReasoningOptions = createReader(reasoningOptions)
-
 /**
  * Parses the body of `POST /v1/responses` into a request to a model. Strings are never converted to
  * numbers or booleans; unknown fields, items and tools are ignored.
@@ -68,7 +64,7 @@ export function parseCreateResponse(
   { limits, history, seals }: ParseContext,
 ): ParsedCreate {
   refuseChatMessages(body)
-  const create = readBody(body, '')
+  const create = readObject(createResponse, body, '')
   if (create.background === true && create.store === false) {
     throw invalidField('background', 'requires store')
   }
@@ -133,7 +129,7 @@ export function parseCreateResponse(
 /** The number of tokens above which to compact; entries of other types are unknown and ignored. */
 function parseCompactThreshold(entries: readonly unknown[]): CompactionRules['threshold'] {
   const rules = entries.map((entry, index) =>
-    readContextManagement(entry, `context_management[${index}]`),
+    readObject(contextManagementEntry, entry, `context_management[${index}]`),
   )
   const rule = rules.find(({ type }) => type === 'compaction')
   return rule === undefined ? null : (rule.compact_threshold ?? 'by-model')
@@ -166,7 +162,7 @@ function inputTooLong(charsMax: number): AppError {
 }
 
 function parseReasoningOptions(value: JsonObject | undefined): ResponseEcho['reasoning'] {
-  const options = readReasoningOptions(value ?? {}, 'reasoning')
+  const options = readObject(reasoningOptions, value ?? {}, 'reasoning')
   return {
     effort: options.effort ?? null,
     summary: options.summary ?? options.generate_summary ?? null,

@@ -7,4 +7,4 @@ export function invalidField(param: string, predicate: string): AppError {
   return new AppError('invalid_request', `${subject} ${predicate}.`, param === '' ? {} : { param })
 }
 
-export const { createReader, readType } = createReaders(invalidField)
+export const { readObject, readType } = createReaders(invalidField)
