@@ -1,12 +1,11 @@
 import { type CallerContext, type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import {
-  deleted,
+  deletedResponse,
   idExample,
   instantExample,
-  listExample,
-  listOf,
   listPage,
   pageQuery,
+  pageResponse,
 } from '#api/shapes.ts'
 import type { Principal } from '#auth/principal.ts'
 import { AppError } from '#lib/errors.ts'
@@ -74,12 +73,7 @@ A field that is null counts as absent. All tools together may have 262,144 chara
       summary: 'List the agents that you may call',
       description: 'Your own and those shared with you, newest first.',
       query: pageQuery,
-      responses: {
-        200: {
-          description: 'A page of agents.',
-          content: json(listOf(agentRecord), listExample(agentExample)),
-        },
-      },
+      responses: { 200: pageResponse('A page of agents.', agentRecord, agentExample) },
       errors: { unprocessable: '"limit" must be a whole number from 1 to 100.' },
       async handle({ query, context }) {
         const page = await agents.list(context.principal, query)
@@ -140,16 +134,7 @@ Callers with \`can_edit_config\` may also change agents that others share with t
       summary: 'Delete an agent',
       description: 'New requests fail at once; responses in progress are completed.',
       params: idParam,
-      responses: {
-        200: {
-          description: 'The agent is deleted.',
-          content: json(deleted('agent.deleted'), {
-            id: idExample,
-            object: 'agent.deleted',
-            deleted: true,
-          }),
-        },
-      },
+      responses: { 200: deletedResponse('The agent is deleted.', 'agent.deleted', idExample) },
       errors: { not_found: agentNotFound, permission_denied: notOwner },
       async handle({ params: { id }, context: { principal } }) {
         const requireOwner = (agent: Agent) => requireEditor(agent, principal)

@@ -1,4 +1,4 @@
-import { type TObject, type TSchema, Type } from '@sinclair/typebox'
+import { type TSchema, Type } from '@sinclair/typebox'
 import type { Page } from '#lib/page.ts'
 import { json } from './endpoint.ts'
 
@@ -46,11 +46,7 @@ export function pageResponse<T extends { id: string }>(
   item: TSchema,
   example: T,
 ) {
-  return { description, content: json(listOf(item), listExample(example)) }
-}
-
-export function listExample<T extends { id: string }>(item: T) {
-  return listPage([item], false)
+  return { description, content: json(listOf(item), listPage([example], false)) }
 }
 
 /** The query of such a list: `{ limit: number, after?: string }`. Items have UUIDs. */
@@ -62,16 +58,13 @@ export const pageQuery = Type.Object({
 })
 
 /** The response to a deletion. */
-export function deleted(object: string): TObject {
-  return Type.Object({
+export function deletedResponse(description: string, object: string, id: string) {
+  const schema = Type.Object({
     id: Type.String(),
     object: Type.Literal(object),
     deleted: Type.Literal(true),
   })
-}
-
-export function deletedResponse(description: string, object: string, id: string) {
-  return { description, content: json(deleted(object), { id, object, deleted: true }) }
+  return { description, content: json(schema, { id, object, deleted: true }) }
 }
 
 export const idExample = '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a60'

@@ -1,15 +1,16 @@
 import type { TObject } from '@sinclair/typebox'
-import type { DocumentDecoration } from 'elysia'
 import { type Endpoint, tokenRequired } from '#api/endpoint.ts'
-import { isMessagesPath } from '#http/error-envelope.ts'
-import { errorResponses } from './error-responses.ts'
+import { envelopeOf, errorResponses } from './error-responses.ts'
+
+/** The parameter in place of `*`: the name of a model, which may contain slashes. */
+export const wildcardName = 'name'
 
 /** The operation of an endpoint in the OpenAPI document, apart from what all operations share. */
-export function describeEndpoint(endpoint: Endpoint): DocumentDecoration {
+export function describeEndpoint(endpoint: Endpoint) {
   const { path, query, body, permission, credential } = endpoint
   const parameters = [
     ...Object.entries(endpoint.params ?? {}).map(([name, description]) => ({
-      name,
+      name: name === '*' ? wildcardName : name,
       in: 'path',
       required: true,
       description,
@@ -22,7 +23,7 @@ export function describeEndpoint(endpoint: Endpoint): DocumentDecoration {
     ...(credential === 'jwt' ? { jwt_required: tokenRequired } : {}),
     ...endpoint.errors,
   }
-  const operation = {
+  return {
     tags: [endpoint.tag],
     summary: endpoint.summary,
     ...(endpoint.description === undefined ? {} : { description: endpoint.description }),
@@ -31,11 +32,9 @@ export function describeEndpoint(endpoint: Endpoint): DocumentDecoration {
     ...(permission === 'public' ? {} : { 'x-permission': permission }),
     responses: {
       ...describeResponses(endpoint.responses),
-      ...errorResponses(errors, isMessagesPath(path) ? 'MessagesError' : 'Error'),
+      ...errorResponses(errors, envelopeOf(path)),
     },
   }
-  // Elysia has the types of OpenAPI 3.0; these are schemas of 3.1, as TypeBox makes them.
-  return operation as DocumentDecoration
 }
 
 function describeBody(body: NonNullable<Endpoint['body']>) {

@@ -4,10 +4,9 @@ import type { Config } from '#config/schema.ts'
 import { entityTag, isKnown } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Tags } from '#module.ts'
-import { createAssets } from './assets.ts'
+import { createAssets, lazy, loadStaticFile, respondWithFile } from './assets.ts'
 import { makeDocument } from './openapi.ts'
 import { renderPage, scalarPage, swaggerPage } from './pages.ts'
-import { lazy, loadStaticFile, respondWithFile } from './static-file.ts'
 
 export type DocsEndpointsDeps = {
   config: Pick<Config, 'docs'>
@@ -21,7 +20,7 @@ export function docsEndpoints({ config, listEndpoints, tags }: DocsEndpointsDeps
   if (!config.docs.enabled) return []
   const assets = createAssets()
   const document = lazy(async () => {
-    const text = new TextEncoder().encode(JSON.stringify(await makeDocument(listEndpoints(), tags)))
+    const text = new TextEncoder().encode(JSON.stringify(makeDocument(listEndpoints(), tags)))
     return loadStaticFile('application/json', async () => text)
   })
   return [

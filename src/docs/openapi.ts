@@ -1,13 +1,10 @@
-import { Elysia } from 'elysia'
 import type { Endpoint } from '#api/endpoint.ts'
 import { errorBody, messagesErrorBody } from '#api/error-shapes.ts'
-import { isMessagesPath } from '#http/error-envelope.ts'
-import { asRecord, type JsonObject } from '#lib/json.ts'
+import { isRecord, type JsonObject } from '#lib/json.ts'
 import type { Tags } from '#module.ts'
 import { version } from '#package.json'
-import { commonResponses, withCommonResponses } from './common-responses.ts'
-import { describeEndpoint } from './describe-endpoint.ts'
-import { createSchemaLift } from './lift-schemas.ts'
+import { describeEndpoint, wildcardName } from './describe-endpoint.ts'
+import { commonResponses, envelopeOf, withCommonResponses } from './error-responses.ts'
 import { operationId } from './operation-id.ts'
 
 const overview = `
@@ -27,20 +24,23 @@ operation names the permission that one of the caller's groups must grant.
 const leadingTags = ['Models', 'Responses', 'Conversations', 'API keys', 'Speech', 'Files']
 
 /** The OpenAPI document. Throws for undeclared tags and duplicate operation ids or schema names. */
-export async function makeDocument(
-  endpoints: readonly Endpoint[],
-  tags: Tags,
-): Promise<JsonObject> {
-  const draft = await draftDocument(endpoints)
+export function makeDocument(endpoints: readonly Endpoint[], tags: Tags): JsonObject {
   const schemas: JsonObject = {}
   const liftSchemasOf = createSchemaLift(schemas)
   liftSchemasOf([{ schema: errorBody }, { schema: messagesErrorBody }])
-  const paths = mapValues(asRecord(draft['paths']), (operations, path) =>
-    mapValues(asRecord(operations), (operation, method) =>
-      completeOperation(asRecord(liftSchemasOf(operation)), { method, path }),
-    ),
-  )
-  requireUniqueIds(paths)
+  const paths: Record<string, JsonObject> = {}
+  const places = new Map<string, string>()
+  for (const endpoint of endpoints) {
+    const path = documentPath(endpoint.path)
+    const method = endpoint.method.toLowerCase()
+    const operation = completeOperation(endpoint, { method, path })
+    const place = `${method} ${path}`
+    const { operationId: id } = operation
+    const other = places.get(id)
+    if (other !== undefined) throw new Error(`${place} and ${other} are both ${id}.`)
+    places.set(id, place)
+    paths[path] = { ...paths[path], [method]: liftSchemasOf(operation) }
+  }
   return {
     openapi: '3.1.0',
     info: { title: 'Sluice', version, description: overview },
@@ -64,57 +64,10 @@ function usedTags(endpoints: readonly Endpoint[], tags: Tags) {
     .map((name) => ({ name, description: tags[name] }))
 }
 
-/** The paths and operations as the plugin assembles them from routes without handlers. */
-async function draftDocument(endpoints: readonly Endpoint[]): Promise<JsonObject> {
-  // Loading it takes 0.1 s, which few processes ever need.
-  const { swagger } = await import('@elysiajs/swagger')
-  const specPath = '/draft-of-the-document.json'
-  const listed = new Elysia()
-  for (const endpoint of endpoints) {
-    const detail = withWildcardNamed(asRecord(describeEndpoint(endpoint)))
-    listed.route(endpoint.method, pathFor(endpoint.path), () => '', { detail })
-  }
-  listed.use(swagger({ path: '/page-of-the-plugin', specPath, excludeStaticFile: false }))
-  const response = await listed.handle(new Request(`http://document${specPath}`))
-  return asRecord(await response.json())
-}
-
-/** `*` matches the name of a model, which may contain slashes. */
-const wildcardName = 'name'
-
-/** Without a trailing slash, and with a parameter in place of `*`. */
-function pathFor(path: string): string {
+/** Without a trailing slash, and with parameters in braces: `/v1/models/*` → `/v1/models/{name}`. */
+function documentPath(path: string): string {
   const plain = path.length > 1 ? path.replace(/\/$/, '') : path
-  return plain.replace('*', `:${wildcardName}`)
-}
-
-function withWildcardNamed(detail: JsonObject): JsonObject {
-  const { parameters } = detail
-  if (!Array.isArray(parameters)) return detail
-  const isWildcard = (parameter: JsonObject) => parameter['name'] === '*'
-  const named = parameters
-    .map(asRecord)
-    .map((parameter) => (isWildcard(parameter) ? { ...parameter, name: wildcardName } : parameter))
-  return { ...detail, parameters: named }
-}
-
-function requireUniqueIds(paths: Record<string, Record<string, JsonObject>>): void {
-  const seen = new Map<unknown, string>()
-  for (const [path, operations] of Object.entries(paths)) {
-    for (const [method, { operationId }] of Object.entries(operations)) {
-      const place = `${method} ${path}`
-      const other = seen.get(operationId)
-      if (other !== undefined) throw new Error(`${place} and ${other} are both ${operationId}.`)
-      seen.set(operationId, place)
-    }
-  }
-}
-
-function mapValues<T>(
-  record: JsonObject,
-  change: (value: unknown, key: string) => T,
-): Record<string, T> {
-  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value, key)]))
+  return plain.replace('*', `:${wildcardName}`).replace(/:(\w+)/g, '{$1}')
 }
 
 /** Any operation accepts the first two; a WebSocket accepts the third as well. */
@@ -138,28 +91,22 @@ const securitySchemes = {
   },
 }
 
-/** Adds to an operation what is derived: its id, security and common responses. */
-function completeOperation(
-  operation: JsonObject,
-  { method, path }: { method: string; path: string },
-): JsonObject {
-  const { 'x-permission': permission, description, responses, ...rest } = operation
-  const own = asRecord(responses)
-  const isSocket = '101' in own
-  const isPublic = permission === undefined
+/** The operation of an endpoint with its id, security and common responses. */
+function completeOperation(endpoint: Endpoint, { method, path }: { method: string; path: string }) {
+  const { description, responses, ...rest } = describeEndpoint(endpoint)
+  const { permission } = endpoint
+  const isSocket = '101' in responses
+  const isPublic = permission === 'public'
   // A public endpoint with a credential of its own documents status 401 itself.
-  const isOpenToAll = isPublic && !('401' in own)
-  const envelope = isMessagesPath(path) ? 'MessagesError' : 'Error'
+  const isOpenToAll = isPublic && !('401' in responses)
+  const access = isOpenToAll ? 'Open to everyone.' : describePermission(permission)
   return {
     ...rest,
     operationId: operationId({ method, path, isSocket }),
-    description: [description, isOpenToAll ? 'Open to everyone.' : describePermission(permission)]
-      .filter(Boolean)
-      .join('\n\n'),
-    ...(isPublic ? {} : { 'x-permission': permission }),
+    description: [description, access].filter(Boolean).join('\n\n'),
     ...(isSocket ? { 'x-websocket': true } : {}),
     security: isPublic ? publicSecurity(isOpenToAll) : security(isSocket),
-    responses: withCommonResponses(own, { envelope, isPublic }),
+    responses: withCommonResponses(responses, { envelope: envelopeOf(path), isPublic }),
   }
 }
 
@@ -172,8 +119,56 @@ function publicSecurity(isOpenToAll: boolean) {
   return isOpenToAll ? [] : [{}, { bearer: [] }]
 }
 
-function describePermission(permission: unknown): string {
-  if (permission === undefined) return ''
+function describePermission(permission: Endpoint['permission']): string {
+  if (permission === 'public') return ''
   if (permission === 'can_access_api') return 'Requires the permission `can_access_api`.'
   return `Requires the permissions \`can_access_api\` and \`${permission}\`.`
+}
+
+/** Fields with example values; a `$id` in them is not a schema name. */
+const valueFields = new Set(['const', 'default', 'enum', 'example', 'examples'])
+
+/**
+ * Moves each schema with an `$id` to `components.schemas` under that name and leaves a reference
+ * in its place. Throws if two different schemas have the same name.
+ */
+function createSchemaLift(schemas: JsonObject) {
+  function lift(schema: unknown): unknown {
+    if (Array.isArray(schema)) return schema.map(lift)
+    if (!isRecord(schema)) return schema
+    const { $id: name, ...rest } = schema
+    const lifted = Object.fromEntries(
+      Object.entries(rest).map(([field, value]) => [
+        field,
+        field === '$ref' ? fullReference(value) : valueFields.has(field) ? value : lift(value),
+      ]),
+    )
+    return typeof name === 'string' ? keep(name, lifted) : lifted
+  }
+
+  function keep(name: string, schema: JsonObject): JsonObject {
+    const known = schemas[name]
+    if (known !== undefined && !Bun.deepEquals(known, schema)) {
+      throw new Error(`Two different schemas have the $id "${name}".`)
+    }
+    schemas[name] = schema
+    return { $ref: fullReference(name) }
+  }
+
+  /** Lifts the schema in every field `schema` of a part of the document. */
+  return function liftSchemasOf(part: unknown): unknown {
+    if (Array.isArray(part)) return part.map(liftSchemasOf)
+    if (!isRecord(part)) return part
+    return Object.fromEntries(
+      Object.entries(part).map(([field, value]) => {
+        if (field === 'schema') return [field, lift(value)]
+        return [field, valueFields.has(field) ? value : liftSchemasOf(value)]
+      }),
+    )
+  }
+}
+
+/** A recursive schema refers to its own `$id`. */
+function fullReference(to: unknown): unknown {
+  return typeof to !== 'string' || to.startsWith('#') ? to : `#/components/schemas/${to}`
 }

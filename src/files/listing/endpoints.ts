@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
-import { instant, instantExample, listExample, listOf, nullable } from '#api/shapes.ts'
+import { instant, instantExample, listOf, listPage, nullable } from '#api/shapes.ts'
 import {
   common,
   destinationErrors,
@@ -71,7 +71,7 @@ export function listingEndpoints({ files }: { files: Files }): Endpoint[] {
       responses: {
         200: {
           description: 'A page of files.',
-          content: json(fileList, { ...listExample(fileExample), next: null }),
+          content: json(fileList, { ...listPage([fileExample], false), next: null }),
         },
       },
       errors: {

@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
-import { idExample } from '#api/shapes.ts'
+import { deletedResponse, idExample } from '#api/shapes.ts'
 import { fileNotFound, folderNotFound, ownerId } from '#files/record.ts'
 import { parseNodeId } from '#files/tree/checks.ts'
 import { AppError } from '#lib/errors.ts'
@@ -12,7 +12,6 @@ import {
   granteeList,
   renderAccess,
   renderShare,
-  shareDeleted,
   shareExample,
   shareList,
   shareRecord,
@@ -157,12 +156,7 @@ resource has at most 1,000 shares.`,
       summary: `Delete a share of a ${noun}`,
       description: 'Users may also delete their own access.',
       params: shareParams,
-      responses: {
-        200: {
-          description: 'The share is deleted.',
-          content: json(shareDeleted, { id: idExample, object: 'share', deleted: true }),
-        },
-      },
+      responses: { 200: deletedResponse('The share is deleted.', 'share', idExample) },
       errors: {
         not_found: [notFound, shareNotFound],
         permission_denied: notManager,

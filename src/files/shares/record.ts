@@ -70,12 +70,6 @@ export const accessRecord = Type.Object(
   { $id: 'Access' },
 )
 
-export const shareDeleted = Type.Object({
-  id: Type.String({ format: 'uuid' }),
-  object: Type.Literal('share'),
-  deleted: Type.Literal(true),
-})
-
 export const shareExample: ShareRecord = {
   id: idExample,
   object: 'share',

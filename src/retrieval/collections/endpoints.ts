@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { withNulls } from '#api/described.ts'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
-import { deleted, idExample, instantExample, listPage, pageResponse } from '#api/shapes.ts'
+import { idExample, instantExample, listPage, pageResponse } from '#api/shapes.ts'
 import { shareEndpoints } from '#files/shares/endpoints.ts'
 import type { Shares } from '#files/shares/shares.ts'
 import type { Collections } from './create-collections.ts'
@@ -201,7 +201,9 @@ const collectionResponse = {
   content: json(collectionRecord, collectionExample),
 }
 const collectionDeleted = Type.Object({
-  ...deleted('collection.deleted').properties,
+  id: Type.String(),
+  object: Type.Literal('collection.deleted'),
+  deleted: Type.Literal(true),
   name: Type.String(),
 })
 

@@ -1,6 +1,6 @@
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { quote } from '#api/read-object.ts'
-import { deleted, listExample, listOf } from '#api/shapes.ts'
+import { deletedResponse, pageResponse } from '#api/shapes.ts'
 import type { Config } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
@@ -109,14 +109,11 @@ Conversations of other users are not found.`,
       description: 'The responses of the conversation remain.',
       params: idParam,
       responses: {
-        200: {
-          description: 'The conversation is deleted.',
-          content: json(deleted('conversation.deleted'), {
-            id: exampleIds.conversation,
-            object: 'conversation.deleted',
-            deleted: true,
-          }),
-        },
+        200: deletedResponse(
+          'The conversation is deleted.',
+          'conversation.deleted',
+          exampleIds.conversation,
+        ),
       },
       errors: { not_found: conversationNotFound },
       async handle({ params: { id }, context }) {
@@ -140,7 +137,7 @@ function itemEndpoints(deps: ConversationEndpointsDeps): Endpoint[] {
       params: idParam,
       query: includeQuery,
       body: jsonBody(addItems, { example: exampleItems, read: readAddItems }),
-      responses: { 200: pageResponse('The added items.') },
+      responses: { 200: pageResponse('The added items.', storedItem, exampleInputItem) },
       errors: { not_found: conversationNotFound, invalid_request: invalidItems },
       async handle({ params: { id }, query, body: values, context }) {
         const { userId } = context.principal
@@ -161,7 +158,7 @@ function itemEndpoints(deps: ConversationEndpointsDeps): Endpoint[] {
       summary: 'List the items of a conversation',
       params: idParam,
       query: itemsQuery,
-      responses: { 200: pageResponse('A page of items.') },
+      responses: { 200: pageResponse('A page of items.', storedItem, exampleInputItem) },
       errors: { not_found: conversationNotFound, invalid_request: 'order must be asc or desc.' },
       async handle({ params: { id }, query, context }) {
         const page = await conversations.listItems(context.principal.userId, id, query.page)
@@ -253,8 +250,4 @@ const invalidItems = [
 
 function conversationResponse(description: string) {
   return { description, content: json(conversationObject, exampleConversation) }
-}
-
-function pageResponse(description: string) {
-  return { description, content: json(listOf(storedItem), listExample(exampleInputItem)) }
 }

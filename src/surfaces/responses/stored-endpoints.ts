@@ -1,5 +1,5 @@
 import { type Endpoint, endpoint, eventStream, json } from '#api/endpoint.ts'
-import { deleted, listExample, listOf } from '#api/shapes.ts'
+import { deletedResponse, pageResponse } from '#api/shapes.ts'
 import type { Config } from '#config/schema.ts'
 import { streamEvents } from '#http/event-stream.ts'
 import { followSignal } from '#lib/deadline.ts'
@@ -87,14 +87,7 @@ ${eventsDescription}`,
         'A running response is cancelled. Responses that continue it can be retrieved, but no longer continued.',
       params: idParam,
       responses: {
-        200: {
-          description: 'The response is deleted.',
-          content: json(deleted('response.deleted'), {
-            id: exampleIds.response,
-            object: 'response.deleted',
-            deleted: true,
-          }),
-        },
+        200: deletedResponse('The response is deleted.', 'response.deleted', exampleIds.response),
       },
       errors: { not_found: responseNotFound },
       async handle({ params: { id }, context }) {
@@ -135,12 +128,7 @@ ${eventsDescription}`,
       description: 'The items that were sent with the request, without its history.',
       params: idParam,
       query: itemsQuery,
-      responses: {
-        200: {
-          description: 'A page of items.',
-          content: json(listOf(storedItem), listExample(exampleInputItem)),
-        },
-      },
+      responses: { 200: pageResponse('A page of items.', storedItem, exampleInputItem) },
       errors: {
         not_found: responseNotFound,
         invalid_request: 'limit must be an integer from 1 to 100.',
