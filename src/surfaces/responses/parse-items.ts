@@ -1,15 +1,13 @@
 import { quote } from '#api/read-object.ts'
-import type { McpHistory } from '#hosted-tools/mcp/request.ts'
 import type { RequestItem, ToolCallItem } from '#inference/request.ts'
 import { AppError } from '#lib/errors.ts'
-import { isRecord } from '#lib/json.ts'
+import { isRecord, type JsonObject } from '#lib/json.ts'
 import type { StoredItem } from '#responses/response.ts'
-import type { Passage } from '#retrieval/file-search/passages.ts'
 import type { Seals } from '#sealing/seals.ts'
 import { applyCompaction } from './compacted-context.ts'
 import { type History, isReference } from './history.ts'
 import { parseContent } from './parse-content.ts'
-import { createHostedItems } from './parse-hosted-items.ts'
+import { HostedItems } from './parse-hosted-items.ts'
 import { parseCompaction, parseReasoning } from './parse-sealed-items.ts'
 import { invalidField, readObject } from './read-object.ts'
 import {
@@ -21,18 +19,14 @@ import {
 } from './schema/input-items.ts'
 import { toStoredItem, toStoredMessage } from './stored-item.ts'
 
-export type ParsedItems = {
-  /** History and input in the form for the model. */
-  items: readonly RequestItem[]
+/** Items in the form for the model, and what they say about hosted tools. */
+type ParsedItems = ReturnType<HostedItems['finish']> & {
   /** The input alone, in the form that is stored; references are replaced by their items. */
   stored: readonly StoredItem[]
   /** The types of unknown items, each once. */
   ignored: readonly string[]
   /** Whether the input ends with a `compaction_trigger`. */
   compactsNow: boolean
-  mcpHistory: McpHistory
-  /** The passages that file searches found, by number. */
-  found: readonly Passage[]
 }
 
 /** The calls before an item by call id. `ignored`: the call was skipped, so its output is as well. */
@@ -55,52 +49,42 @@ export function parseItems(
   const calls: CallForms = new Map()
   let items: RequestItem[] = []
   const ignored = new Set<string>()
-  const hosted = createHostedItems()
-  const add = (type: string, value: unknown, path: string) => {
-    const hostedItems = hosted.take(type, value, path)
+  const hosted = new HostedItems()
+  const add = (item: StoredItem, path: string) => {
+    const hostedItems = hosted.take(item, path)
     if (hostedItems !== null) {
       items.push(...hostedItems)
       return
     }
-    if (type === 'compaction') {
-      items = applyCompaction(items, parseCompaction(value, path, seals.compaction))
-      for (const item of items) if (item.type === 'tool-call') calls.set(item.callId, item.form)
+    if (item.type === 'compaction') {
+      items = applyCompaction(items, parseCompaction(item, path, seals.compaction))
+      for (const each of items) if (each.type === 'tool-call') calls.set(each.callId, each.form)
       return
     }
-    const item = parseItem(type, value, { path, calls, seals })
-    if (item === 'unknown') ignored.add(type)
-    else if (item !== 'empty') items.push(item)
+    const parsed = parseItem(item, { path, calls, seals })
+    if (parsed === 'unknown') ignored.add(item.type)
+    else if (parsed !== 'empty') items.push(parsed)
   }
-  for (const [index, item] of history.items.entries()) add(item.type, item, `history[${index}]`)
+  for (const [index, item] of history.items.entries()) add(item, `history[${index}]`)
   const inHistory = new Set(history.items.map(({ id }) => id))
   const stored: StoredItem[] = []
   for (const [index, value] of values.entries()) {
     const item = resolveItem(value, `input[${index}]`, history)
     const isRepeated = isReference(value) && inHistory.has(item.id)
     if (isRepeated) continue
-    add(item.type, item, `input[${index}]`)
+    add(item, `input[${index}]`)
     stored.push(item)
   }
   if (items.length === 0) throw invalidField('input', 'has no item for a model')
   // A trigger before the end of the input is followed by its compaction.
   const compactsNow = stored.at(-1)?.type === 'compaction_trigger'
-  const { items: answered, history: mcpHistory } = hosted.finish(items)
-  return {
-    items: answered,
-    stored,
-    ignored: [...ignored],
-    compactsNow,
-    mcpHistory,
-    found: hosted.found(),
-  }
+  return { ...hosted.finish(items), stored, ignored: [...ignored], compactsNow }
 }
 
 /** The item with its type and id, or the stored item that it refers to. */
 function resolveItem(value: unknown, path: string, history: History): StoredItem {
-  if (!isReference(value)) {
-    const type = readItemType(value, path)
-    return toStoredItem(type, isRecord(value) ? value : {})
-  }
+  if (!isRecord(value)) throw invalidField(path, 'must be an object')
+  if (!isReference(value)) return toStoredItem(readItemType(value, path), value)
   const { id } = readObject(itemReference, value, path)
   const named = history.referable.get(id)
   if (named !== undefined) return named
@@ -111,9 +95,7 @@ function resolveItem(value: unknown, path: string, history: History): StoredItem
   )
 }
 
-function readItemType(value: unknown, path: string): string {
-  if (!isRecord(value)) throw invalidField(path, 'must be an object')
-  const { type = null, role = null } = value
+function readItemType({ type = null, role = null }: JsonObject, path: string): string {
   if (typeof type === 'string' && type !== '') return type
   if (type !== null) throw invalidField(`${path}.type`, 'must be the name of an item type')
   if (role !== null) return 'message'
@@ -121,28 +103,31 @@ function readItemType(value: unknown, path: string): string {
 }
 
 /** Returns `unknown` for a type that is ignored, `empty` for an item without content. */
-function parseItem(
-  type: string,
-  value: unknown,
-  context: ItemContext,
-): RequestItem | 'unknown' | 'empty' {
-  switch (type) {
+function parseItem(item: StoredItem, context: ItemContext): RequestItem | 'unknown' | 'empty' {
+  const { path, calls, seals } = context
+  switch (item.type) {
     case 'message':
-      return parseMessage(value, context.path)
-    case 'function_call':
-      return parseFunctionCall(value, context)
-    case 'custom_tool_call':
-      return parseCustomToolCall(value, context)
+      return parseMessage(item, path)
+    case 'function_call': {
+      const call = readObject(functionCallItem, item, path)
+      return { ...openCall(call, 'function', calls), arguments: call.arguments }
+    }
+    case 'custom_tool_call': {
+      const call = readObject(customToolCallItem, item, path)
+      return { ...openCall(call, 'custom', calls), arguments: call.input }
+    }
     case 'function_call_output':
     case 'custom_tool_call_output':
-      return parseToolOutput(value, context)
+      return parseToolOutput(item, context)
     case 'reasoning':
-      return parseReasoning(value, context.path, context.seals.reasoning)
+      return parseReasoning(item, path, seals.reasoning)
     case 'compaction_trigger':
       return 'empty'
-    default:
-      ignoreCall(value, context.calls)
+    default: {
+      const callId = item['call_id']
+      if (typeof callId === 'string' && !calls.has(callId)) calls.set(callId, 'ignored')
       return 'unknown'
+    }
   }
 }
 
@@ -163,16 +148,6 @@ function parseMessage(value: unknown, path: string): RequestItem | 'empty' {
     )
   }
   return { type: 'message', role, parts }
-}
-
-function parseFunctionCall(value: unknown, { path, calls }: ItemContext): ToolCallItem {
-  const call = readObject(functionCallItem, value, path)
-  return { ...openCall(call, 'function', calls), arguments: call.arguments }
-}
-
-function parseCustomToolCall(value: unknown, { path, calls }: ItemContext): ToolCallItem {
-  const call = readObject(customToolCallItem, value, path)
-  return { ...openCall(call, 'custom', calls), arguments: call.input }
 }
 
 function openCall(
@@ -199,9 +174,4 @@ function parseToolOutput(value: unknown, { path, calls }: ItemContext): RequestI
   // Clients return the output of some hosted tools, such as a local shell, as a function output.
   if (form === 'ignored') return 'unknown'
   return { type: 'tool-result', callId, form, parts: parseContent(output, `${path}.output`) }
-}
-
-function ignoreCall(value: unknown, calls: CallForms): void {
-  const callId = isRecord(value) ? value['call_id'] : undefined
-  if (typeof callId === 'string' && !calls.has(callId)) calls.set(callId, 'ignored')
 }

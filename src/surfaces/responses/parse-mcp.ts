@@ -1,21 +1,9 @@
 import { quote } from '#api/read-object.ts'
-import type {
-  ApprovalRule,
-  McpChoice,
-  McpToolRequest,
-  ServerTools,
-  ToolFilter,
-} from '#hosted-tools/mcp/request.ts'
+import type { ApprovalRule, McpToolRequest, ToolFilter } from '#hosted-tools/mcp/request.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { invalidField, readObject, readType } from './read-object.ts'
+import { invalidField, readObject } from './read-object.ts'
 import type { ResponseEcho } from './schema/request.ts'
-import {
-  allowedTools,
-  mcpApprovalFilters,
-  mcpTool,
-  mcpToolChoice,
-  mcpToolFilter,
-} from './schema/tools.ts'
+import { mcpApprovalFilters, mcpTool, mcpToolFilter } from './schema/tools.ts'
 
 /** Parses a tool of type `mcp`: a remote server whose tools the model may call. */
 export function parseMcpTool(value: unknown, path: string): McpToolRequest {
@@ -30,30 +18,6 @@ export function parseMcpTool(value: unknown, path: string): McpToolRequest {
     allowed: parseAllowed(tool.allowed_tools, `${path}.allowed_tools`),
     approval: parseApproval(tool.require_approval, `${path}.require_approval`),
   }
-}
-
-/** Reads what `tool_choice` says about MCP servers; other tools are read by `parseToolChoice`. */
-export function parseMcpChoice(
-  choice: string | JsonObject | undefined,
-  given: readonly McpToolRequest[],
-): McpChoice {
-  if (choice === 'none') return { type: 'only', tools: [] }
-  if (!isRecord(choice)) return { type: 'any' }
-  if (choice['type'] === 'mcp')
-    return { type: 'forced', ...findServer(choice, given, 'tool_choice') }
-  if (choice['type'] !== 'allowed_tools') return { type: 'any' }
-  const { tools } = readObject(allowedTools, choice, 'tool_choice')
-  const entries = tools.flatMap((entry, index) => {
-    const path = `tool_choice.tools[${index}]`
-    return readType(entry, path) === 'mcp' ? [findServer(entry, given, path)] : []
-  })
-  return { type: 'only', tools: entries }
-}
-
-function findServer(value: unknown, given: readonly McpToolRequest[], path: string): ServerTools {
-  const { server_label: label, name = null } = readObject(mcpToolChoice, value, path)
-  if (given.some((tool) => tool.label === label)) return { label, name }
-  throw invalidField('tool_choice', `names the server ${quote(label)}, which is not in tools`)
 }
 
 function parseAuthorization(value: string | undefined, path: string): string | null {

@@ -1,33 +1,42 @@
 import { quote } from '#api/read-object.ts'
+import type { McpChoice, ServerTools } from '#hosted-tools/mcp/request.ts'
 import type { Tool, ToolChoice, ToolName } from '#inference/request.ts'
 import type { JsonObject } from '#lib/json.ts'
+import type { FileSearchChoice } from '#retrieval/file-search/request.ts'
 import type { ParsedTools } from './parse-tools.ts'
 import { invalidField, readObject, readType } from './read-object.ts'
 import type { CreateResponse } from './schema/request.ts'
-import { allowedTools, namedToolChoice } from './schema/tools.ts'
+import { allowedTools, mcpToolChoice, namedToolChoice } from './schema/tools.ts'
+
+/** What `tool_choice` says about the tools for the model, about MCP servers and about file search. */
+type ParsedToolChoice = { model: ToolChoice; mcp: McpChoice; fileSearch: FileSearchChoice }
+
+const anyHosted = { mcp: { type: 'any' }, fileSearch: 'any' } as const
 
 /** Parses `tool_choice`, which can only name tools of the request. */
 export function parseToolChoice(
   choice: CreateResponse['tool_choice'],
   given: ParsedTools,
-): ToolChoice {
-  if (choice === undefined) return { type: 'auto' }
+): ParsedToolChoice {
+  if (choice === undefined) return { model: { type: 'auto' }, ...anyHosted }
   if (typeof choice === 'string') return parseMode(choice, given)
   const type = readType(choice, 'tool_choice')
   switch (type) {
     case 'function':
     case 'custom': {
       const [tool] = findTools(choice, given, 'tool_choice')
-      return { type: 'tool', ...nameOf(tool), form: tool.type }
+      return { model: { type: 'tool', ...nameOf(tool), form: tool.type }, ...anyHosted }
     }
     case 'allowed_tools':
       return parseAllowed(choice, given)
-    // Its name for the model is not known yet.
-    case 'mcp':
-      return { type: 'required' }
+    case 'mcp': {
+      const forced = findServer(choice, given, 'tool_choice')
+      // Its name for the model is not known yet.
+      return { ...anyHosted, model: { type: 'required' }, mcp: { type: 'forced', ...forced } }
+    }
     case 'file_search':
       if (given.fileSearch === null) throw unknownTool(type)
-      return { type: 'required' }
+      return { ...anyHosted, model: { type: 'required' }, fileSearch: 'forced' }
     default:
       throw invalidField(
         'tool_choice',
@@ -43,27 +52,41 @@ export function echoToolChoice(choice: string | JsonObject | undefined): string 
   return isAllowed ? { ...choice, mode: choice['mode'] ?? 'auto' } : choice
 }
 
-function parseMode(mode: 'none' | 'auto' | 'required', given: ParsedTools): ToolChoice {
-  if (mode === 'required' && given.tools.length === 0 && !hasHosted(given)) throw nothingToCall()
-  return { type: mode }
+function parseMode(mode: 'none' | 'auto' | 'required', given: ParsedTools): ParsedToolChoice {
+  const { tools, mcp, fileSearch } = given
+  const model = { type: mode }
+  if (mode === 'none') return { model, mcp: { type: 'only', tools: [] }, fileSearch: 'forbidden' }
+  const isCallable = tools.length > 0 || mcp.length > 0 || fileSearch !== null
+  if (mode === 'required' && !isCallable) throw nothingToCall()
+  return { model, ...anyHosted }
 }
 
-function parseAllowed(choice: JsonObject, given: ParsedTools): ToolChoice {
+function parseAllowed(choice: JsonObject, given: ParsedTools): ParsedToolChoice {
   const { mode = 'auto', tools } = readObject(allowedTools, choice, 'tool_choice')
   const allowed: ToolName[] = []
-  let isHosted = false
+  const servers: ServerTools[] = []
+  let fileSearch: FileSearchChoice = 'forbidden'
   for (const [index, entry] of tools.entries()) {
     const path = `tool_choice.tools[${index}]`
     const type = readType(entry, path)
-    const isListed = type === 'function' || type === 'custom' || type === 'namespace'
-    if (isListed) allowed.push(...findTools(entry, given, path).map(nameOf))
-    else if (type === 'mcp' || (type === 'file_search' && given.fileSearch !== null))
-      isHosted = true
+    const isNamed = type === 'function' || type === 'custom' || type === 'namespace'
+    if (isNamed) allowed.push(...findTools(entry, given, path).map(nameOf))
+    else if (type === 'mcp') servers.push(findServer(entry, given, path))
+    else if (type === 'file_search' && given.fileSearch !== null) fileSearch = 'listed'
     else if (!given.ignored.includes(type)) throw unknownTool(type)
   }
-  if (allowed.length > 0 || isHosted) return { type: 'allowed', mode, tools: allowed }
+  const hosted = { mcp: { type: 'only', tools: servers }, fileSearch } as const
+  if (allowed.length > 0 || servers.length > 0 || fileSearch === 'listed') {
+    return { model: { type: 'allowed', mode, tools: allowed }, ...hosted }
+  }
   if (mode === 'required') throw nothingToCall()
-  return { type: 'none' }
+  return { model: { type: 'none' }, ...hosted }
+}
+
+function findServer(entry: unknown, given: ParsedTools, path: string): ServerTools {
+  const { server_label: label, name = null } = readObject(mcpToolChoice, entry, path)
+  if (given.mcp.some((tool) => tool.label === label)) return { label, name }
+  throw invalidField('tool_choice', `names the server ${quote(label)}, which is not in tools`)
 }
 
 /**
@@ -80,10 +103,6 @@ function findTools(entry: unknown, given: ParsedTools, path: string): [Tool, ...
   const [first, ...others] = exact.length > 0 || namespace !== undefined ? exact : candidates
   if (first === undefined) throw unknownTool(name)
   return [first, ...others]
-}
-
-function hasHosted({ mcp, fileSearch }: ParsedTools): boolean {
-  return mcp.length > 0 || fileSearch !== null
 }
 
 function nameOf({ name, namespace }: Tool): ToolName {

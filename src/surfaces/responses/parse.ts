@@ -8,9 +8,7 @@ import type { StoredItem } from '#responses/response.ts'
 import type { Seals } from '#sealing/seals.ts'
 import type { CompactionRules } from './compaction.ts'
 import type { History } from './history.ts'
-import { parseFileSearchChoice } from './parse-file-search.ts'
 import { parseItems } from './parse-items.ts'
-import { parseMcpChoice } from './parse-mcp.ts'
 import { parseText } from './parse-text.ts'
 import { echoToolChoice, parseToolChoice } from './parse-tool-choice.ts'
 import { parseTools } from './parse-tools.ts'
@@ -77,7 +75,7 @@ export function parseCreateResponse(
   const chars = countChars(items) + (create.instructions?.length ?? 0)
   if (chars > limits.inputCharsMax) throw inputTooLong(limits.inputCharsMax)
   const tools = parseTools(create.tools ?? [], limits.toolsMax)
-  const toolChoice = parseToolChoice(create.tool_choice, tools)
+  const choice = parseToolChoice(create.tool_choice, tools)
   const text = parseText(create.text)
   const reasoning = parseReasoningOptions(create.reasoning)
   const include = create.include ?? []
@@ -88,7 +86,7 @@ export function parseCreateResponse(
       instructions: create.instructions || null,
       items,
       tools: tools.tools,
-      toolChoice,
+      toolChoice: choice.model,
       parallelToolCalls: create.parallel_tool_calls ?? true,
       sampling: parseSampling(create, include.includes('message.output_text.logprobs')),
       format: text.format,
@@ -100,11 +98,11 @@ export function parseCreateResponse(
     },
     hosted: {
       mcp: tools.mcp,
-      mcpChoice: parseMcpChoice(create.tool_choice, tools.mcp),
+      mcpChoice: choice.mcp,
       mcpHistory: parsedItems.mcpHistory,
       fileSearch: {
         tool: tools.fileSearch,
-        choice: parseFileSearchChoice(create.tool_choice),
+        choice: choice.fileSearch,
         found: parsedItems.found,
       },
     },
