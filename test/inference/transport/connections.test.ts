@@ -132,7 +132,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     closes: (peer) => peer.end(),
     resets: (peer) => peer.reset(),
   } satisfies Record<string, Script>)) {
-    test(`a request on a kept connection is sent again if the server ${name}`, async () => {
+    test(`a request on a kept connection is sent again if the server ${name} it`, async () => {
       const bodies: string[] = []
       const { ask, peers } = await serve(staleAfterFirst(breakOff, bodies))
       expect(await ask('first')).toBe('ok')
