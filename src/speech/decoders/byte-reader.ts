@@ -37,7 +37,7 @@ export function createByteReader() {
     get available(): number {
       return heldTo - heldFrom + piece.length - pieceFrom
     },
-    /** The next `count` bytes, valid until the next call; null if not all have arrived. */
+    /** The next `count` bytes, valid until the next `peek` or `accept`; null if not all have arrived. */
     peek(count: number): Uint8Array | null {
       if (heldFrom === heldTo && count <= piece.length - pieceFrom) {
         return piece.subarray(pieceFrom, pieceFrom + count)
@@ -65,28 +65,19 @@ const stepBytes = 4096
  */
 export function dropUntil(
   reader: ByteReader,
-  marks: readonly (readonly number[])[],
+  marks: readonly Buffer[],
 ): { dropped: number; found: boolean } {
   const markBytes = marks[0]?.length ?? 0
   let dropped = 0
   while (reader.available >= markBytes) {
     const window = reader.peek(Math.min(reader.available, stepBytes))
     if (window === null) break
-    const at = findMark(window, marks, markBytes)
-    if (at !== -1) return { dropped: dropped + reader.drop(at), found: true }
+    const bytes = Buffer.from(window.buffer, window.byteOffset, window.length)
+    const places = marks.map((mark) => bytes.indexOf(mark)).filter((at) => at !== -1)
+    if (places.length > 0)
+      return { dropped: dropped + reader.drop(Math.min(...places)), found: true }
     // The last bytes may be the start of a mark.
     dropped += reader.drop(window.length - markBytes + 1)
   }
   return { dropped, found: false }
-}
-
-function findMark(
-  window: Uint8Array,
-  marks: readonly (readonly number[])[],
-  markBytes: number,
-): number {
-  for (let at = 0; at + markBytes <= window.length; at++) {
-    if (marks.some((mark) => mark.every((byte, offset) => window[at + offset] === byte))) return at
-  }
-  return -1
 }

@@ -24,31 +24,22 @@ export type AudioFormat = {
  * to minutes of audio are never held as samples. All pieces of a call are pulled before the next
  * call. `decode` and `end` throw an `AudioError`.
  */
-export type AudioDecoder = {
-  decode(bytes: Uint8Array): Iterable<Int16Array>
-  /** The remaining samples after the last bytes. */
-  end(): Iterable<Int16Array>
+export type AudioDecoder = Required<FormatDecoder> & {
   /** Counters of repaired faults. */
   readonly faults: AudioFaults
-  /** The rate of the stream; null until known. */
-  readonly sourceRateHz: number | null
+}
+
+/** Decodes one encoding to the pieces of a `SampleOutput`, which is ended after it. */
+export type FormatDecoder = {
+  decode(bytes: Uint8Array): Iterable<Int16Array>
+  /** The remaining samples after the last bytes. */
+  end?(): Iterable<Int16Array>
   /** Frees native memory; idempotent. */
-  close(): void
+  close?(): void
 }
 
 /** Audio in one piece. */
 export const pieceMsMax = 200
-
-/** Faults are counted and not fatal, except for too many corrupt frames (`bad_audio`). */
-export type AudioFaults = {
-  clippedSamples: number
-  /** NaN and infinities, replaced by silence. */
-  invalidSamples: number
-  /** Frames, pages or packets that could not be decoded. */
-  corruptFrames: number
-  /** Missing sequence numbers of a container. */
-  gaps: number
-}
 
 export type AudioErrorCode =
   /** The bytes have another encoding, named in `details` if known. */
@@ -79,8 +70,19 @@ const corruptFramesMax = 100
 /** Consecutive undecodable bytes that count as one corrupt frame. */
 const garbageBytesPerFault = 4096
 
-export function createFaults(): AudioFaults {
-  return { clippedSamples: 0, invalidSamples: 0, corruptFrames: 0, gaps: 0 }
+export type AudioFaults = ReturnType<typeof createFaults>
+
+/** Faults are counted and not fatal, except for too many corrupt frames (`bad_audio`). */
+export function createFaults() {
+  return {
+    clippedSamples: 0,
+    /** NaN and infinities, replaced by silence. */
+    invalidSamples: 0,
+    /** Frames, pages or packets that could not be decoded. */
+    corruptFrames: 0,
+    /** Missing sequence numbers of a container. */
+    gaps: 0,
+  }
 }
 
 export function countCorrupt(faults: AudioFaults) {

@@ -1,6 +1,5 @@
 import { createByteReader, dropUntil } from './byte-reader.ts'
 import { AudioError, type AudioFaults, countCorrupt, createGarbageCounter } from './decoder.ts'
-import { packetBytesMax } from './libopus.ts'
 import {
   isOpusHead,
   type OpusDemuxer,
@@ -9,11 +8,12 @@ import {
   readOpusHead,
   startsWithText,
 } from './opus-head.ts'
+import { packetBytesMax } from './wasm-decoders.ts'
 
 /** The Opus stream in progress; a recorder that restarts begins another. */
 type OggStream = {
   readonly serial: number
-  readonly packets: OggPackets
+  readonly packets: ReturnType<typeof createOggPackets>
   /** The next packet contains the tags. */
   atTags: boolean
   /** The time at the end of the last page with audio. */
@@ -40,14 +40,12 @@ export function createOggDemuxer(faults: AudioFaults): OpusDemuxer {
     yield { type: 'head', head }
   }
 
-  return {
-    *parts(bytes) {
-      for (const page of pages(bytes)) {
-        if (page.first) yield* begin(page)
-        else if (stream === null) throw noOpus(otherCodec)
-        else if (page.serial === stream.serial) yield* readAudio(stream, page)
-      }
-    },
+  return function* (bytes) {
+    for (const page of pages(bytes)) {
+      if (page.first) yield* begin(page)
+      else if (stream === null) throw noOpus(otherCodec)
+      else if (page.serial === stream.serial) yield* readAudio(stream, page)
+    }
   }
 }
 
@@ -90,22 +88,15 @@ function noOpus(otherCodec: string | null): AudioError {
   if (otherCodec === null) {
     return new AudioError('bad_audio', 'The Ogg stream does not start with its headers.')
   }
-  return new AudioError(
-    'unsupported_audio',
-    `Ogg must contain Opus; this contains ${otherCodec}.`,
-    {
-      codec: otherCodec,
-    },
-  )
+  const message = `Ogg must contain Opus; this contains ${otherCodec}.`
+  return new AudioError('unsupported_audio', message, { codec: otherCodec })
 }
 
 /** The start of the packet after the head. */
 const opusTags = 'OpusTags'
 
 /** Assembles the packets that each page of a logical stream completes. */
-type OggPackets = (page: OggPage) => Uint8Array[]
-
-function createOggPackets(firstSequence: number, faults: AudioFaults): OggPackets {
+function createOggPackets(firstSequence: number, faults: AudioFaults) {
   let expected = firstSequence
   /** The start of a packet that continues on the next page; null if lost or too long. */
   let open: Uint8Array | null = null
@@ -117,13 +108,10 @@ function createOggPackets(firstSequence: number, faults: AudioFaults): OggPacket
       if (!startsWithText(open, opusTags)) countCorrupt(faults)
       return null
     }
-    const joined = new Uint8Array(open.length + part.length)
-    joined.set(open)
-    joined.set(part, open.length)
-    return joined
+    return Buffer.concat([open, part])
   }
 
-  return (page) => {
+  return (page: OggPage): Uint8Array[] => {
     const missing = (page.sequence - expected) >>> 0
     // An earlier number is a repetition or a restart: one gap in either case.
     if (missing !== 0) faults.gaps += missing < 2 ** 31 ? missing : 1
@@ -162,24 +150,7 @@ function splitSegments(page: OggPage): { packets: Uint8Array[]; rest: Uint8Array
   return { packets, rest: ended ? null : page.body.slice(from) }
 }
 
-/** A page of an Ogg stream (RFC 3533, 6) with a valid checksum. */
-type OggPage = {
-  /** It starts with the rest of a packet. */
-  readonly continued: boolean
-  /** It starts or ends its logical stream. */
-  readonly first: boolean
-  readonly last: boolean
-  /** The time at its end in samples; null if no packet ends on it. */
-  readonly granule: number | null
-  readonly serial: number
-  readonly sequence: number
-  /** The lengths of its segments. */
-  readonly lacing: Uint8Array
-  /** The segments; like `lacing` valid until the next page is requested. */
-  readonly body: Uint8Array
-}
-
-const capture = [0x4f, 0x67, 0x67, 0x53]
+const capture = Buffer.from('OggS')
 const headBytes = 27
 
 /** Splits bytes into pages. Corrupt data is counted and skipped up to the next page. */
@@ -218,19 +189,27 @@ function createOggPages(faults: AudioFaults): (bytes: Uint8Array) => Iterable<Og
   }
 }
 
-function readPage(page: Uint8Array): OggPage {
+type OggPage = ReturnType<typeof readPage>
+
+/** A page of an Ogg stream (RFC 3533, 6) with a valid checksum. */
+function readPage(page: Uint8Array) {
   const view = new DataView(page.buffer, page.byteOffset, page.byteLength)
   const flags = view.getUint8(5)
   const granule = Number(view.getBigInt64(6, true))
   const bodyAt = headBytes + view.getUint8(26)
   return {
+    /** It starts with the rest of a packet. */
     continued: (flags & 1) !== 0,
+    /** It starts or ends its logical stream. */
     first: (flags & 2) !== 0,
     last: (flags & 4) !== 0,
+    /** The time at its end in samples; null if no packet ends on it. */
     granule: granule >= 0 && Number.isSafeInteger(granule) ? granule : null,
     serial: view.getUint32(14, true),
     sequence: view.getUint32(18, true),
+    /** The lengths of its segments. */
     lacing: page.subarray(headBytes, bodyAt),
+    /** The segments; like `lacing` valid until the next page is requested. */
     body: page.subarray(bodyAt),
   }
 }

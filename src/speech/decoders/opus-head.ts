@@ -11,9 +11,7 @@ export type OpusPart =
     }
 
 /** Splits the bytes of a container into parts; incomplete ones wait for the next bytes. */
-export type OpusDemuxer = {
-  parts(bytes: Uint8Array): Iterable<OpusPart>
-}
+export type OpusDemuxer = (bytes: Uint8Array) => Iterable<OpusPart>
 
 /** The identification header of an Opus stream (RFC 7845, 5.1). */
 export type OpusHead = {
@@ -82,7 +80,6 @@ function readMapping(bytes: Uint8Array, channels: number) {
 }
 
 export function startsWithText(bytes: Uint8Array, text: string): boolean {
-  if (bytes.length < text.length) return false
   return [...text].every((character, at) => bytes[at] === character.charCodeAt(0))
 }
 

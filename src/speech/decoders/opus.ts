@@ -1,15 +1,8 @@
-import {
-  type AudioDecoder,
-  AudioError,
-  type AudioFaults,
-  countCorrupt,
-  createFaults,
-} from './decoder.ts'
-import { type Libopus, libopusRatesHz, openLibopus, packetBytesMax } from './libopus.ts'
+import { AudioError, type AudioFaults, countCorrupt, type FormatDecoder } from './decoder.ts'
 import { createOggDemuxer } from './ogg.ts'
-import type { OpusDemuxer, OpusPart } from './opus-head.ts'
-import { packetSamples48, plainOpusHead } from './opus-head.ts'
-import { createSampleOutput, type SampleOutput } from './sample-output.ts'
+import { type OpusDemuxer, type OpusPart, packetSamples48, plainOpusHead } from './opus-head.ts'
+import type { SampleOutput } from './sample-output.ts'
+import { type Libopus, libopusRatesHz, openLibopus, packetBytesMax } from './wasm-decoders.ts'
 import { createWebmDemuxer } from './webm.ts'
 
 export type OpusContainer = 'ogg' | 'webm' | 'raw'
@@ -21,24 +14,19 @@ const opusRateHz = 48_000
  * once, with the first bytes.
  */
 export async function openOpusDecoder(
-  engineRateHz: number,
+  output: SampleOutput,
   container: () => OpusContainer,
-): Promise<AudioDecoder> {
-  const rateHz = libopusRatesHz.find((rate) => rate === engineRateHz) ?? opusRateHz
+): Promise<FormatDecoder> {
+  const rateHz = libopusRatesHz.find((rate) => rate === output.engineRateHz) ?? opusRateHz
   const libopus = await openLibopus(rateHz)
-  const faults = createFaults()
-  const output = createSampleOutput(engineRateHz, faults)
-  const stream = createOpusStream(libopus, rateHz, output, faults)
+  const stream = createOpusStream(libopus, rateHz, output)
   let demuxer: OpusDemuxer | null = null
   return {
-    faults,
-    sourceRateHz: opusRateHz,
     *decode(bytes) {
-      demuxer ??= createDemuxer(container(), faults)
-      for (const part of demuxer.parts(bytes)) yield* stream(part)
+      demuxer ??= createDemuxer(container(), output.faults)
+      for (const part of demuxer(bytes)) yield* stream(part)
     },
-    end: () => output.end(),
-    close: () => libopus.close(),
+    close: libopus.close,
   }
 }
 
@@ -56,19 +44,17 @@ function createDemuxer(container: OpusContainer, faults: AudioFaults): OpusDemux
 /** Each call passes one packet. */
 function createRawDemuxer(): OpusDemuxer {
   let begun = false
-  return {
-    *parts(packet) {
-      if (packet.length > packetBytesMax) {
-        throw new AudioError(
-          'bad_audio',
-          `A raw Opus packet has at most ${packetBytesMax} bytes; send each in its own message.`,
-          { packet_bytes_max: packetBytesMax },
-        )
-      }
-      if (!begun) yield { type: 'head', head: plainOpusHead }
-      begun = true
-      yield { type: 'packet', packet, trimmed48: 0 }
-    },
+  return function* (packet) {
+    if (packet.length > packetBytesMax) {
+      throw new AudioError(
+        'bad_audio',
+        `A raw Opus packet has at most ${packetBytesMax} bytes; send each in its own message.`,
+        { packet_bytes_max: packetBytesMax },
+      )
+    }
+    if (!begun) yield { type: 'head', head: plainOpusHead }
+    begun = true
+    yield { type: 'packet', packet, trimmed48: 0 }
   }
 }
 
@@ -77,7 +63,6 @@ function createOpusStream(
   libopus: Libopus,
   rateHz: number,
   output: SampleOutput,
-  faults: AudioFaults,
 ): (part: OpusPart) => Iterable<Int16Array> {
   let skip = 0
   let gain = 1
@@ -86,7 +71,7 @@ function createOpusStream(
   const decode = (packet: Uint8Array): Float32Array => {
     const samples = libopus.decode(packet)
     if (samples !== null) return samples
-    countCorrupt(faults)
+    countCorrupt(output.faults)
     // Replaced by silence, so that later audio keeps its time.
     return new Float32Array(atRate(packetSamples48(packet)))
   }

@@ -1,114 +1,79 @@
 import { createByteReader } from './byte-reader.ts'
-import { type AudioDecoder, AudioError, type AudioFaults, pieceMsMax } from './decoder.ts'
-import { createSampleOutput, sourceRateHzMax, sourceRateHzMin } from './sample-output.ts'
+import type { AudioFaults, FormatDecoder } from './decoder.ts'
+import { requireSupportedRate, type SampleOutput } from './sample-output.ts'
 
 /** Frames converted at once. */
 const sliceFrames = 4096
 
 /** Bare samples. Chunks may end within a frame; an incomplete last frame is dropped. */
-export function openPcmDecoder(
+export function createPcmDecoder(
   format: SampleFormat,
   sourceRateHz: number,
   channels: number,
-  engineRateHz: number,
-  faults: AudioFaults,
-): AudioDecoder {
-  if (!(sourceRateHz >= sourceRateHzMin && sourceRateHz <= sourceRateHzMax)) {
-    throw unsupportedRate(sourceRateHz)
-  }
-  if (format === 'int16' && channels === 1 && sourceRateHz === engineRateHz) {
-    return openPlainDecoder(engineRateHz, faults)
-  }
-  const output = createSampleOutput(engineRateHz, faults)
+  output: SampleOutput,
+): FormatDecoder {
+  requireSupportedRate(sourceRateHz)
+  // The most common case: samples already in the engine's format are only copied.
+  const isPlain = format === 'int16' && channels === 1 && sourceRateHz === output.engineRateHz
+  const framesMax = isPlain ? output.pieceSamplesMax : sliceFrames
+  const frameBytes = sampleFormats[format].bytes * channels
   const reader = createByteReader()
-  const frameBytes = sampleBytes[format] * channels
   return {
-    faults,
-    sourceRateHz,
     *decode(bytes) {
-      reader.accept(bytes)
-      for (;;) {
-        const frames = Math.min(sliceFrames, Math.floor(reader.available / frameBytes))
-        // Peeking at an incomplete frame keeps its bytes.
-        const slice = reader.peek(Math.max(1, frames) * frameBytes)
-        if (slice === null) return
-        const samples = meanOfChannels(slice, format, channels, faults)
-        reader.drop(slice.length)
-        yield* output.write(samples, sourceRateHz)
-      }
-    },
-    end: () => output.end(),
-    close() {},
-  }
-}
-
-/** Samples already in the engine's format, which is the most common case: only copied. */
-function openPlainDecoder(engineRateHz: number, faults: AudioFaults): AudioDecoder {
-  const reader = createByteReader()
-  const pieceSamplesMax = Math.floor((engineRateHz * pieceMsMax) / 1000)
-  return {
-    faults,
-    sourceRateHz: engineRateHz,
-    *decode(bytes) {
-      const isWhole = reader.available === 0 && bytes.length % 2 === 0
-      if (bytes.length === 0) return
-      if (isWhole && bytes.length <= pieceSamplesMax * 2) {
-        yield samplesOf(bytes, bytes.length >> 1)
+      const isWhole = reader.available === 0 && bytes.length % 2 === 0 && bytes.length > 0
+      if (isPlain && isWhole && bytes.length <= framesMax * 2) {
+        yield copySamples(bytes)
         return
       }
       reader.accept(bytes)
       for (;;) {
-        const count = Math.min(pieceSamplesMax, reader.available >> 1)
-        // Peeking at an incomplete sample keeps its bytes.
-        const slice = reader.peek(Math.max(1, count) * 2)
+        const frames = Math.min(framesMax, Math.floor(reader.available / frameBytes))
+        // Peeking at an incomplete frame keeps its bytes.
+        const slice = reader.peek(Math.max(1, frames) * frameBytes)
         if (slice === null) return
-        yield samplesOf(slice, count)
         reader.drop(slice.length)
+        if (isPlain) yield copySamples(slice)
+        else
+          yield* output.write(meanOfChannels(slice, format, channels, output.faults), sourceRateHz)
       }
     },
-    end: () => [],
-    close() {},
   }
 }
 
 /** For so few samples a loop is faster than a typed-array view. */
-function samplesOf(bytes: Uint8Array, count: number): Int16Array {
-  const samples = new Int16Array(count)
-  for (let at = 0, from = 0; at < count; at++, from += 2) {
+function copySamples(bytes: Uint8Array): Int16Array {
+  const samples = new Int16Array(bytes.length >> 1)
+  for (let at = 0, from = 0; at < samples.length; at++, from += 2) {
     samples[at] = (bytes[from] as number) | ((bytes[from + 1] as number) << 8)
   }
   return samples
 }
 
-export function unsupportedRate(rateHz: number): AudioError {
-  return new AudioError(
-    'unsupported_audio',
-    `The sample rate must be ${sourceRateHzMin} to ${sourceRateHzMax} Hz; this is ${rateHz} Hz.`,
-    { sample_rate_hz: rateHz },
-  )
-}
+type ReadSample = (view: DataView, offset: number, faults: AudioFaults) => number
 
-/** The format of one sample, little-endian. */
-export type SampleFormat =
-  | 'uint8'
-  | 'int16'
-  | 'int24'
-  | 'int32'
-  | 'float32'
-  | 'float64'
-  | 'alaw'
-  | 'mulaw'
+/** The formats of one sample, little-endian. */
+export const sampleFormats = {
+  uint8: { bytes: 1, read: (view, offset) => (view.getUint8(offset) - 128) / 128 },
+  int16: { bytes: 2, read: (view, offset) => view.getInt16(offset, true) / 32_768 },
+  int24: {
+    bytes: 3,
+    read: (view, offset) =>
+      (view.getInt8(offset + 2) * 65_536 + view.getUint16(offset, true)) / 8_388_608,
+  },
+  int32: { bytes: 4, read: (view, offset) => view.getInt32(offset, true) / 2_147_483_648 },
+  float32: {
+    bytes: 4,
+    read: (view, offset, faults) => withinBounds(view.getFloat32(offset, true), faults),
+  },
+  float64: {
+    bytes: 8,
+    read: (view, offset, faults) => withinBounds(view.getFloat64(offset, true), faults),
+  },
+  alaw: { bytes: 1, read: (view, offset) => expandAlaw(view.getUint8(offset)) / 32_768 },
+  mulaw: { bytes: 1, read: (view, offset) => expandMulaw(view.getUint8(offset)) / 32_768 },
+} satisfies Record<string, { bytes: number; read: ReadSample }>
 
-export const sampleBytes: Readonly<Record<SampleFormat, number>> = {
-  uint8: 1,
-  int16: 2,
-  int24: 3,
-  int32: 4,
-  float32: 4,
-  float64: 8,
-  alaw: 1,
-  mulaw: 1,
-}
+export type SampleFormat = keyof typeof sampleFormats
 
 /** The mean of the channels of interleaved samples, -1 to 1. The bytes are complete frames. */
 function meanOfChannels(
@@ -118,8 +83,7 @@ function meanOfChannels(
   faults: AudioFaults,
 ): Float32Array {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const width = sampleBytes[format]
-  const read = readers[format]
+  const { bytes: width, read } = sampleFormats[format]
   const output = new Float32Array(bytes.length / width / channels)
   let offset = 0
   for (let frame = 0; frame < output.length; frame++) {
@@ -131,20 +95,6 @@ function meanOfChannels(
     output[frame] = sum / channels
   }
   return output
-}
-
-type ReadSample = (view: DataView, offset: number, faults: AudioFaults) => number
-
-const readers: Readonly<Record<SampleFormat, ReadSample>> = {
-  uint8: (view, offset) => (view.getUint8(offset) - 128) / 128,
-  int16: (view, offset) => view.getInt16(offset, true) / 32_768,
-  int24: (view, offset) =>
-    (view.getInt8(offset + 2) * 65_536 + view.getUint16(offset, true)) / 8_388_608,
-  int32: (view, offset) => view.getInt32(offset, true) / 2_147_483_648,
-  float32: (view, offset, faults) => withinBounds(view.getFloat32(offset, true), faults),
-  float64: (view, offset, faults) => withinBounds(view.getFloat64(offset, true), faults),
-  alaw: (view, offset) => expandAlaw(view.getUint8(offset)) / 32_768,
-  mulaw: (view, offset) => expandMulaw(view.getUint8(offset)) / 32_768,
 }
 
 function withinBounds(sample: number, faults: AudioFaults): number {

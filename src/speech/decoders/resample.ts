@@ -15,8 +15,15 @@ export function createResampler(fromHz: number, toHz: number) {
   let index = 0
   let phase = 0
 
-  const run = (indexEnd: number): Float32Array => {
-    const count = Math.max(0, Math.ceil(((indexEnd - index) * phases - phase) / step))
+  /** The output samples whose surroundings are complete. */
+  const push = (samples: Float32Array): Float32Array => {
+    const grown = new Float32Array(history.length - index + samples.length)
+    grown.set(history.subarray(index))
+    grown.set(samples, history.length - index)
+    history = grown
+    index = 0
+    const indexEnd = history.length - 2 * reach + 1
+    const count = Math.max(0, Math.ceil((indexEnd * phases - phase) / step))
     const output = new Float32Array(count)
     for (let at = 0; at < count; at++) {
       output[at] = convolve(kernel, history, index, phase)
@@ -28,43 +35,22 @@ export function createResampler(fromHz: number, toHz: number) {
     return output
   }
 
-  const take = (samples: Float32Array) => {
-    const grown = new Float32Array(history.length - index + samples.length)
-    grown.set(history.subarray(index))
-    grown.set(samples, history.length - index)
-    history = grown
-    index = 0
-  }
-
-  return {
-    push(samples: Float32Array): Float32Array {
-      take(samples)
-      return run(history.length - 2 * reach + 1)
-    },
-    /** The remaining samples, followed by silence. */
-    flush(): Float32Array {
-      take(new Float32Array(reach))
-      return run(history.length - 2 * reach + 1)
-    },
-  }
+  /** `flush` returns the remaining samples, followed by silence. */
+  return { push, flush: () => push(new Float32Array(reach)) }
 }
 
 function convolve(
-  kernel: ResampleKernel,
+  { rows, phases, interpolated }: ResampleKernel,
   history: Float32Array,
   index: number,
   phase: number,
 ): number {
-  if (!kernel.interpolated) return dot(rowAt(kernel, phase), history, index)
-  const place = (phase / kernel.phases) * (kernel.rows.length - 1)
+  if (!interpolated) return dot(rows[phase] as Float32Array, history, index)
+  const place = (phase / phases) * (rows.length - 1)
   const lower = Math.floor(place)
   const weight = place - lower
-  const below = dot(rowAt(kernel, lower), history, index)
-  return below + weight * (dot(rowAt(kernel, lower + 1), history, index) - below)
-}
-
-function rowAt(kernel: ResampleKernel, place: number): Float32Array {
-  return kernel.rows[place] as Float32Array
+  const below = dot(rows[lower] as Float32Array, history, index)
+  return below + weight * (dot(rows[lower + 1] as Float32Array, history, index) - below)
 }
 
 /** Four independent sums, which the processor computes in parallel. */

@@ -1,14 +1,24 @@
-import { type AudioFaults, pieceMsMax } from './decoder.ts'
+import { AudioError, type AudioFaults, createFaults, pieceMsMax } from './decoder.ts'
 import { createResampler, type Resampler } from './resample.ts'
 
 /** The accepted source rates; others are not speech, or not audio. */
-export const sourceRateHzMin = 4000
-export const sourceRateHzMax = 192_000
+const sourceRateHzMin = 4000
+const sourceRateHzMax = 192_000
+
+export function requireSupportedRate(rateHz: number): void {
+  if (rateHz >= sourceRateHzMin && rateHz <= sourceRateHzMax) return
+  throw new AudioError(
+    'unsupported_audio',
+    `The sample rate must be ${sourceRateHzMin} to ${sourceRateHzMax} Hz; this is ${rateHz} Hz.`,
+    { sample_rate_hz: rateHz },
+  )
+}
 
 export type SampleOutput = ReturnType<typeof createSampleOutput>
 
 /** The last stage of every decoder: converts mono samples of any rate to pieces at the engine's rate. */
-export function createSampleOutput(engineRateHz: number, faults: AudioFaults) {
+export function createSampleOutput(engineRateHz: number) {
+  const faults = createFaults()
   const pieceSamplesMax = Math.floor((engineRateHz * pieceMsMax) / 1000)
   let rateHz = engineRateHz
   let resampler: Resampler | null = null
@@ -21,6 +31,9 @@ export function createSampleOutput(engineRateHz: number, faults: AudioFaults) {
   }
 
   return {
+    faults,
+    engineRateHz,
+    pieceSamplesMax,
     /** Samples of -1 to 1. A change of rate starts a new conversion. */
     *write(samples: Float32Array, sourceRateHz: number): Generator<Int16Array> {
       if (sourceRateHz !== rateHz) {

@@ -1,7 +1,7 @@
 import { createByteReader } from './byte-reader.ts'
-import { type AudioDecoder, AudioError, createFaults } from './decoder.ts'
-import { openPcmDecoder, type SampleFormat, sampleBytes, unsupportedRate } from './pcm.ts'
-import { sourceRateHzMax, sourceRateHzMin } from './sample-output.ts'
+import { AudioError, type FormatDecoder } from './decoder.ts'
+import { createPcmDecoder, type SampleFormat, sampleFormats } from './pcm.ts'
+import { requireSupportedRate, type SampleOutput } from './sample-output.ts'
 
 /** Chunks before the audio: lists, pictures, notes. */
 const headerBytesMax = 1_048_576
@@ -11,78 +11,57 @@ const formatBytesMax = 1024
 const unknownSizes = new Set([0, 0xffffffff])
 
 /** RIFF and RF64. Chunks after the audio are skipped. */
-export function openWavDecoder(engineRateHz: number): AudioDecoder {
-  const faults = createFaults()
+export function createWavDecoder(output: SampleOutput): FormatDecoder {
   const reader = createByteReader()
   let headerBytes = 0
-  let skipBytes = 0
-  let started = false
+  /** The RIFF header, which was checked already. */
+  let skipBytes = 12
   let format: WavFormat | null = null
   let longDataBytes: number | null = null
-  let audio: AudioDecoder | null = null
+  let audio: FormatDecoder | null = null
   let audioBytesLeft = Number.POSITIVE_INFINITY
 
-  const take = (count: number) => {
-    headerBytes += count
+  /** Consumes bytes of the header; false while some of them have not arrived. */
+  const skip = (bytes: number): boolean => {
+    const dropped = reader.drop(bytes)
+    headerBytes += dropped
     if (headerBytes > headerBytesMax) {
       throw damagedWav(`the audio does not start within ${headerBytesMax} bytes`)
     }
-    reader.drop(count)
+    skipBytes = bytes - dropped
+    return skipBytes === 0
   }
 
   /** Reads one part of the header; false when more bytes are needed. */
   const readHeader = (): boolean => {
-    if (skipBytes > 0) {
-      const skipped = Math.min(skipBytes, reader.available)
-      take(skipped)
-      skipBytes -= skipped
-      return skipBytes === 0
-    }
-    if (!started) {
-      if (reader.peek(12) === null) return false
-      take(12)
-      started = true
-      return true
-    }
+    if (skipBytes > 0) return skip(skipBytes)
     const head = reader.peek(8)
     if (head === null) return false
     const name = String.fromCharCode(...head.subarray(0, 4))
     const size = new DataView(head.buffer, head.byteOffset).getUint32(4, true)
     if (name === 'data') return startAudio(size)
-    return name === 'fmt ' || name === 'ds64' ? readChunk(name, size) : skipChunk(size)
+    // An odd chunk includes a padding byte.
+    const chunkBytes = 8 + size + (size % 2)
+    if (name === 'fmt ' || name === 'ds64') {
+      if (size > formatBytesMax) throw damagedWav(`its chunk ${name.trim()} is too long`)
+      const chunk = reader.peek(chunkBytes)?.subarray(8, 8 + size)
+      if (chunk === undefined) return false
+      if (name === 'fmt ') format = readWavFormat(chunk)
+      else longDataBytes = readLongDataBytes(chunk)
+    }
+    return skip(chunkBytes)
   }
 
   const startAudio = (size: number): boolean => {
     if (format === null) throw damagedWav('its audio precedes its format')
-    take(8)
+    skip(8)
     const bytes = size === 0xffffffff && longDataBytes !== null ? longDataBytes : size
     if (!unknownSizes.has(bytes)) audioBytesLeft = bytes
-    audio = openPcmDecoder(format.format, format.rateHz, format.channels, engineRateHz, faults)
-    return true
-  }
-
-  const readChunk = (name: string, size: number): boolean => {
-    if (size > formatBytesMax) throw damagedWav(`its chunk ${name.trim()} is too long`)
-    // An odd chunk includes a padding byte.
-    const chunk = reader.peek(8 + size + (size % 2))?.subarray(8, 8 + size)
-    if (chunk === undefined) return false
-    if (name === 'fmt ') format = readWavFormat(chunk)
-    else longDataBytes = readLongDataBytes(chunk)
-    take(8 + size + (size % 2))
-    return true
-  }
-
-  const skipChunk = (size: number): boolean => {
-    take(8)
-    skipBytes = size + (size % 2)
+    audio = createPcmDecoder(format.format, format.rateHz, format.channels, output)
     return true
   }
 
   return {
-    faults,
-    get sourceRateHz() {
-      return format?.rateHz ?? null
-    },
     *decode(bytes) {
       reader.accept(bytes)
       while (audio === null) if (!readHeader()) return
@@ -93,13 +72,10 @@ export function openWavDecoder(engineRateHz: number): AudioDecoder {
       reader.drop(reader.available)
       yield* audio.decode(samples)
     },
-    *end() {
-      if (audio !== null) yield* audio.end()
-      else if (headerBytes + reader.available > 0) {
-        throw new AudioError('bad_audio', 'The WAV stream ends before its audio starts.')
-      }
+    end() {
+      if (audio !== null || headerBytes + reader.available === 0) return []
+      throw new AudioError('bad_audio', 'The WAV stream ends before its audio starts.')
     },
-    close() {},
   }
 }
 
@@ -110,27 +86,27 @@ function readLongDataBytes(chunk: Uint8Array): number {
   return Number(view.getBigUint64(8, true))
 }
 
-/** The contents of a `fmt ` chunk. */
-type WavFormat = {
-  readonly format: SampleFormat
-  readonly channels: number
-  readonly rateHz: number
-}
-
 const channelsMax = 32
 
-const pcm = 1
-const float = 3
-const alaw = 6
-const mulaw = 7
 const extensible = 0xfffe
 
-/** The end of an extensible format's GUID, which starts with one of the numbers above. */
+/** The sample formats by format tag and bytes of a sample. */
+const formats: Readonly<Record<number, Readonly<Record<number, SampleFormat>>>> = {
+  1: { 1: 'uint8', 2: 'int16', 3: 'int24', 4: 'int32' },
+  3: { 4: 'float32', 8: 'float64' },
+  6: { 1: 'alaw' },
+  7: { 1: 'mulaw' },
+}
+
+/** The end of an extensible format's GUID, which starts with a format tag. */
 const guidTail = [
   0x00, 0x00, 0x00, 0x00, 0x10, 0x00, 0x80, 0x00, 0x00, 0xaa, 0x00, 0x38, 0x9b, 0x71,
 ]
 
-function readWavFormat(chunk: Uint8Array): WavFormat {
+type WavFormat = ReturnType<typeof readWavFormat>
+
+/** The contents of a `fmt ` chunk. */
+function readWavFormat(chunk: Uint8Array) {
   if (chunk.length < 16) throw damagedWav('its format chunk is too short')
   const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
   const channels = view.getUint16(2, true)
@@ -138,13 +114,11 @@ function readWavFormat(chunk: Uint8Array): WavFormat {
   const frameBytes = view.getUint16(12, true)
   const bits = view.getUint16(14, true)
   if (channels === 0) throw damagedWav('its format chunk has no channels')
-  if (channels > channelsMax) {
-    throw unsupportedWav(`${channels} channels`, { channels })
-  }
-  if (rateHz < sourceRateHzMin || rateHz > sourceRateHzMax) throw unsupportedRate(rateHz)
+  if (channels > channelsMax) throw unsupportedWav(`${channels} channels`, { channels })
+  requireSupportedRate(rateHz)
   const format = sampleFormat(formatTag(chunk, view), bits)
   // Samples are left-aligned in their bytes, so the byte size determines the format.
-  if (frameBytes !== sampleBytes[format] * channels) {
+  if (frameBytes !== sampleFormats[format].bytes * channels) {
     throw unsupportedWav(`${bits} bits in ${frameBytes} bytes for ${channels} channels`, { bits })
   }
   return { format, channels, rateHz }
@@ -160,24 +134,9 @@ function formatTag(chunk: Uint8Array, view: DataView): number {
 }
 
 function sampleFormat(tag: number, bits: number): SampleFormat {
-  const format = formatsOf(tag)[Math.ceil(bits / 8)]
+  const format = formats[tag]?.[Math.ceil(bits / 8)]
   if (format !== undefined) return format
   throw unsupportedWav(`format ${tag} with ${bits} bits`, { format: tag, bits })
-}
-
-function formatsOf(tag: number): Readonly<Record<number, SampleFormat>> {
-  switch (tag) {
-    case pcm:
-      return { 1: 'uint8', 2: 'int16', 3: 'int24', 4: 'int32' }
-    case float:
-      return { 4: 'float32', 8: 'float64' }
-    case alaw:
-      return { 1: 'alaw' }
-    case mulaw:
-      return { 1: 'mulaw' }
-    default:
-      return {}
-  }
 }
 
 function damagedWav(problem: string): AudioError {

@@ -1,14 +1,6 @@
 import { createByteReader, dropUntil } from './byte-reader.ts'
 import { AudioError, type AudioFaults, countCorrupt, createGarbageCounter } from './decoder.ts'
 import {
-  childElements,
-  type ElementHead,
-  peekElementHead,
-  readText,
-  readUnsigned,
-  readVint,
-} from './ebml.ts'
-import {
   isOpusHead,
   type OpusDemuxer,
   type OpusHead,
@@ -50,11 +42,10 @@ const skippedIds = new Set([
   ...[0xec, 0xbf, 0xe7, 0xab, 0xa7, 0x5854, 0xaf],
 ])
 
+const empty = new Uint8Array()
+
 /** Where reading resumes after invalid data: a cluster or a new file. */
-const resumeMarks = [
-  [0x1f, 0x43, 0xb6, 0x75],
-  [0x1a, 0x45, 0xdf, 0xa3],
-]
+const resumeMarks = ['1f43b675', '1a45dfa3'].map((id) => Buffer.from(id, 'hex'))
 
 /** WebM with Opus, from a file or a recorder; recordings may be concatenated. */
 export function createWebmDemuxer(faults: AudioFaults): OpusDemuxer {
@@ -65,7 +56,7 @@ export function createWebmDemuxer(faults: AudioFaults): OpusDemuxer {
   let tracks: WebmTrack[] = []
   let track: WebmTrack | null = null
 
-  function* take({ id }: ElementHead, content: Uint8Array): Generator<OpusPart> {
+  function* take(id: number, content: Uint8Array): Generator<OpusPart> {
     if (id === ids.ebml) {
       tracks = []
       track = null
@@ -85,57 +76,44 @@ export function createWebmDemuxer(faults: AudioFaults): OpusDemuxer {
     yield { type: 'head', head: trackHead(track) }
   }
 
-  /** The next element to process; null when more bytes are needed. */
-  const nextStep = (): ElementHead | 'invalid' | 'skipped' | null => {
-    if (skipBytes > 0) {
-      skipBytes -= reader.drop(skipBytes)
-      return skipBytes > 0 ? null : 'skipped'
-    }
-    if (searching) {
-      const { dropped, found } = dropUntil(reader, resumeMarks)
-      garbage.skipped(dropped)
-      searching = !found
-      return found ? 'skipped' : null
-    }
-    const head = peekElementHead(reader)
-    if (head === null || head === 'invalid') return head
-    if (openedIds.has(head.id)) return head
-    const { size } = head
-    const known = readIds.has(head.id) || skippedIds.has(head.id)
-    if (!known || size === null || size > skippedBytesMax) return 'invalid'
-    if (readIds.has(head.id) && size <= elementBytesMax) return head
-    // With a single track, an oversized block is corrupt.
-    if (readIds.has(head.id) && tracks.length === 1) countCorrupt(faults)
-    reader.drop(head.headBytes)
-    skipBytes = size
-    return 'skipped'
+  /** Drops invalid and unneeded data; false when more bytes are needed. */
+  const skip = (): boolean => {
+    skipBytes -= reader.drop(skipBytes)
+    if (skipBytes > 0 || !searching) return skipBytes === 0
+    const { dropped, found } = dropUntil(reader, resumeMarks)
+    garbage.skipped(dropped)
+    searching = !found
+    return found
   }
 
-  return {
-    *parts(bytes) {
-      reader.accept(bytes)
-      for (;;) {
-        const step = nextStep()
-        if (step === null) return
-        if (step === 'skipped') continue
-        if (step === 'invalid') {
-          garbage.skipped(reader.drop(1))
-          searching = true
-          continue
-        }
-        if (openedIds.has(step.id)) {
-          reader.drop(step.headBytes)
-          if (step.id === ids.cluster) yield* begin()
-          continue
-        }
-        const length = step.headBytes + (step.size ?? 0)
-        const element = reader.peek(length)
+  return function* (bytes) {
+    reader.accept(bytes)
+    while (skip()) {
+      const head = readElementHead(
+        reader.peek(elementHeadBytesMax) ?? reader.peek(reader.available) ?? empty,
+      )
+      if (head === null) return
+      const { id, size, headBytes } = head
+      const isRead = readIds.has(id)
+      if (openedIds.has(id)) {
+        reader.drop(headBytes)
+        if (id === ids.cluster) yield* begin()
+      } else if (size > skippedBytesMax || !(isRead || skippedIds.has(id))) {
+        garbage.skipped(reader.drop(1))
+        searching = true
+      } else if (isRead && size <= elementBytesMax) {
+        const element = reader.peek(headBytes + size)
         if (element === null) return
         garbage.found()
-        yield* take(step, element.subarray(step.headBytes))
-        reader.drop(length)
+        yield* take(id, element.subarray(headBytes))
+        reader.drop(headBytes + size)
+      } else {
+        // With a single track, an oversized block is corrupt.
+        if (isRead && tracks.length === 1) countCorrupt(faults)
+        reader.drop(headBytes)
+        skipBytes = size
       }
-    },
+    }
   }
 }
 
@@ -166,23 +144,15 @@ function readSigned(bytes: Uint8Array): number {
   return (bytes[0] ?? 0) >= 0x80 ? value - 256 ** bytes.length : value
 }
 
-type WebmTrack = {
-  readonly number: number
-  readonly audio: boolean
-  readonly codec: string
-  /** The codec header, and the container's delay. */
-  readonly codecPrivate: Uint8Array | null
-  readonly codecDelayNs: number | null
-  readonly encoded: boolean
-}
-
 const audioType = 2
 const opusCodec = 'A_OPUS'
 /** More than the header of any supported Opus stream. */
 const codecPrivateBytesMax = 64
 
+type WebmTrack = ReturnType<typeof readTrack>
+
 /** The content of a TrackEntry. */
-function readTrack(content: Uint8Array): WebmTrack {
+function readTrack(content: Uint8Array) {
   const fields = new Map([...childElements(content)].map(({ id, content }) => [id, content]))
   const number = (id: number) => {
     const field = fields.get(id)
@@ -191,7 +161,7 @@ function readTrack(content: Uint8Array): WebmTrack {
   return {
     number: number(ids.number) ?? 0,
     audio: number(ids.type) === audioType,
-    codec: readText(fields.get(ids.codec) ?? new Uint8Array()),
+    codec: readText(fields.get(ids.codec) ?? empty),
     // Copied, because the head is read after the element's bytes are gone.
     codecPrivate: fields.get(ids.codecPrivate)?.slice(0, codecPrivateBytesMax) ?? null,
     codecDelayNs: number(ids.codecDelay),
@@ -205,18 +175,16 @@ function chooseTrack(tracks: readonly WebmTrack[]): WebmTrack {
   const track = audio.find(({ codec }) => codec === opusCodec)
   if (track === undefined) throw noOpus(audio[0]?.codec)
   if (track.encoded) {
-    throw new AudioError(
-      'unsupported_audio',
-      'The WebM track is encrypted or additionally compressed.',
-    )
+    const message = 'The WebM track is encrypted or additionally compressed.'
+    throw new AudioError('unsupported_audio', message)
   }
   return track
 }
 
 function trackHead(track: WebmTrack): OpusHead {
-  const known = track.codecPrivate !== null && isOpusHead(track.codecPrivate)
-  const head =
-    known && track.codecPrivate !== null ? readOpusHead(track.codecPrivate) : plainOpusHead
+  const { codecPrivate } = track
+  const isKnown = codecPrivate !== null && isOpusHead(codecPrivate)
+  const head = isKnown ? readOpusHead(codecPrivate) : plainOpusHead
   if (track.codecDelayNs === null) return head
   return { ...head, preSkip48: samples48(track.codecDelayNs) }
 }
@@ -232,4 +200,75 @@ function noOpus(codec: string | undefined): AudioError {
   return new AudioError('unsupported_audio', `WebM must contain Opus; this contains ${codec}.`, {
     codec,
   })
+}
+
+/** The header of an EBML element (RFC 8794). */
+type ElementHead = {
+  /** 0 if the header is invalid. */
+  readonly id: number
+  /** Infinite if unknown or invalid. */
+  readonly size: number
+  readonly headBytes: number
+}
+
+const invalidHead: ElementHead = { id: 0, size: Number.POSITIVE_INFINITY, headBytes: 0 }
+
+const elementHeadBytesMax = 12
+
+/** The header at the start of `bytes`; null if it is incomplete. */
+function readElementHead(bytes: Uint8Array): ElementHead | null {
+  if (bytes[0] === undefined) return null
+  const idBytes = vintBytes(bytes[0])
+  if (idBytes > 4) return invalidHead
+  const sizeStart = bytes[idBytes]
+  if (sizeStart === undefined) return null
+  const sizeBytes = vintBytes(sizeStart)
+  if (sizeBytes > 8) return invalidHead
+  const headBytes = idBytes + sizeBytes
+  if (bytes.length < headBytes) return null
+  const size = readMarked(bytes.subarray(idBytes, headBytes))
+  return {
+    id: readUnsigned(bytes.subarray(0, idBytes)),
+    // All bits set: unknown size.
+    size: size >= 2 ** (7 * sizeBytes) - 1 ? Number.POSITIVE_INFINITY : size,
+    headBytes,
+  }
+}
+
+/** The elements in `content`, up to the first that is incomplete. */
+function* childElements(content: Uint8Array): Generator<{ id: number; content: Uint8Array }> {
+  let rest = content
+  for (;;) {
+    const head = readElementHead(rest)
+    if (head === null || head.headBytes + head.size > rest.length) return
+    const end = head.headBytes + head.size
+    yield { id: head.id, content: rest.subarray(head.headBytes, end) }
+    rest = rest.subarray(end)
+  }
+}
+
+/** A variable-length integer; null if incomplete. */
+function readVint(bytes: Uint8Array): { value: number; bytes: number } | null {
+  const length = vintBytes(bytes[0] ?? 0)
+  if (length > 8 || length > bytes.length) return null
+  return { value: readMarked(bytes.subarray(0, length)), bytes: length }
+}
+
+/** The length of a variable-length integer by its first byte: 1 to 8, or 9 if invalid. */
+function vintBytes(first: number): number {
+  return Math.clz32(first) - 23
+}
+
+/** Without the length marker; inexact above 2^53, which no valid stream reaches. */
+function readMarked(bytes: Uint8Array): number {
+  const mark = 0x80 >> (bytes.length - 1)
+  return bytes.reduce((value, byte, at) => value * 256 + (at === 0 ? byte - mark : byte), 0)
+}
+
+function readUnsigned(bytes: Uint8Array): number {
+  return bytes.reduce((value, byte) => value * 256 + byte, 0)
+}
+
+function readText(bytes: Uint8Array): string {
+  return String.fromCharCode(...bytes.subarray(0, 64)).replace(/\0.*$/s, '')
 }

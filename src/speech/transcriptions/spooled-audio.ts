@@ -1,7 +1,7 @@
 import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Encoding } from '#speech/decoders/decoder.ts'
-import { sniff, sniffFrames } from '#speech/decoders/sniff.ts'
+import { sniff, sniffFrames } from '#speech/decoders/open-decoder.ts'
 import { spool } from '#storage/spool.ts'
 import { invalidField, messages } from './errors.ts'
 

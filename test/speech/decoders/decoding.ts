@@ -11,7 +11,6 @@ import type { SpeechForm } from '#test/support/speech-material.ts'
 export type Decoded = {
   readonly samples: Int16Array
   readonly faults: AudioFaults
-  readonly sourceRateHz: number | null
 }
 
 type DeclaredFormat = Pick<AudioFormat, 'encoding'> & Partial<AudioFormat>
@@ -42,7 +41,6 @@ export async function decodeAll(
   return {
     samples: joinSamples(pieces),
     faults: { ...decoder.faults },
-    sourceRateHz: decoder.sourceRateHz,
   }
 }
 

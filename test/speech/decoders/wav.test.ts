@@ -34,7 +34,6 @@ describe('WAV is read with any surrounding chunks', () => {
       for (const count of [bytes.length, 1, 2, 3, 7, 997]) {
         const decoded = await decodeAll(wav, cutEvery(bytes, count))
         expect(decoded.samples).toEqual(samples)
-        expect(decoded.sourceRateHz).toBe(16_000)
       }
     })
   }
