@@ -132,7 +132,7 @@ export type Sniffed = {
 }
 
 /** The bytes that `sniff` inspects. */
-export const sniffBytes = 12
+const sniffBytes = 12
 
 const wav: Sniffed = { kind: 'wav', name: 'WAV', encoding: 'wav' }
 const ogg: Sniffed = { kind: 'ogg', name: 'Ogg', encoding: 'opus' }
