@@ -9,7 +9,7 @@ import type { StoredItem } from '#responses/response.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
 import { conversationFull } from '#surfaces/generation-errors.ts'
-import { type HistorySources, noHistory } from './history.ts'
+import { type HistorySources, noHistory, referencedIds } from './history.ts'
 import {
   addItems,
   createConversation,
@@ -19,7 +19,6 @@ import {
   readAddItems,
   readCreateConversation,
   readUpdateConversation,
-  referencedIds,
   updateConversation,
 } from './parse-conversation.ts'
 import { includeQuery, itemsQuery, orNotFound, renderPage } from './query.ts'
@@ -28,7 +27,7 @@ import { storedItem } from './schema/input-items.ts'
 import { type ConversationObject, conversationObject } from './schema/response-object.ts'
 import { showItem } from './show.ts'
 
-export type ConversationEndpointsDeps = {
+type ConversationEndpointsDeps = {
   conversations: Conversations
   responses: Pick<HistorySources, 'findItems'>
   sealer: Sealer
@@ -44,10 +43,9 @@ function objectEndpoints(deps: ConversationEndpointsDeps): Endpoint[] {
   const { conversations } = deps
   return [
     endpoint({
+      ...common,
       method: 'POST',
       path: '/v1/conversations',
-      permission: 'can_access_api',
-      tag: 'Conversations',
       summary: 'Create a conversation',
       description: `Pass its id as \`conversation\` of a request: its items are the context, and input and output are appended.
 Conversations of other users are not found.`,
@@ -67,10 +65,9 @@ Conversations of other users are not found.`,
     }),
 
     endpoint({
+      ...common,
       method: 'GET',
       path: '/v1/conversations/:id',
-      permission: 'can_access_api',
-      tag: 'Conversations',
       summary: 'Retrieve a conversation',
       params: idParam,
       responses: { 200: conversationResponse('The conversation, without its items.') },
@@ -82,10 +79,9 @@ Conversations of other users are not found.`,
     }),
 
     endpoint({
+      ...common,
       method: 'POST',
       path: '/v1/conversations/:id',
-      permission: 'can_access_api',
-      tag: 'Conversations',
       summary: 'Set the metadata of a conversation',
       params: idParam,
       body: jsonBody(updateConversation, {
@@ -101,10 +97,9 @@ Conversations of other users are not found.`,
     }),
 
     endpoint({
+      ...common,
       method: 'DELETE',
       path: '/v1/conversations/:id',
-      permission: 'can_access_api',
-      tag: 'Conversations',
       summary: 'Delete a conversation and its items',
       description: 'The responses of the conversation remain.',
       params: idParam,
@@ -128,10 +123,9 @@ function itemEndpoints(deps: ConversationEndpointsDeps): Endpoint[] {
   const { conversations } = deps
   return [
     endpoint({
+      ...common,
       method: 'POST',
       path: '/v1/conversations/:id/items',
-      permission: 'can_access_api',
-      tag: 'Conversations',
       summary: 'Add items to a conversation',
       description: 'Adds all items or none. The call of a tool output must precede it.',
       params: idParam,
@@ -151,10 +145,9 @@ function itemEndpoints(deps: ConversationEndpointsDeps): Endpoint[] {
     }),
 
     endpoint({
+      ...common,
       method: 'GET',
       path: '/v1/conversations/:id/items',
-      permission: 'can_access_api',
-      tag: 'Conversations',
       summary: 'List the items of a conversation',
       params: idParam,
       query: itemsQuery,
@@ -167,10 +160,9 @@ function itemEndpoints(deps: ConversationEndpointsDeps): Endpoint[] {
     }),
 
     endpoint({
+      ...common,
       method: 'GET',
       path: '/v1/conversations/:id/items/:itemId',
-      permission: 'can_access_api',
-      tag: 'Conversations',
       summary: 'Retrieve an item of a conversation',
       params: itemParams,
       query: includeQuery,
@@ -186,10 +178,9 @@ function itemEndpoints(deps: ConversationEndpointsDeps): Endpoint[] {
     }),
 
     endpoint({
+      ...common,
       method: 'DELETE',
       path: '/v1/conversations/:id/items/:itemId',
-      permission: 'can_access_api',
-      tag: 'Conversations',
       summary: 'Delete an item of a conversation',
       params: itemParams,
       responses: { 200: conversationResponse('The conversation without the item.') },
@@ -230,6 +221,7 @@ function itemNotFound(id: string, itemId: string): AppError {
   return new AppError('not_found', message, { param: 'item_id' })
 }
 
+const common = { permission: 'can_access_api', tag: 'Conversations' } as const
 const idParam = { id: 'The id of the conversation.' }
 const itemParams = { ...idParam, itemId: 'The id of the item.' }
 

@@ -28,7 +28,7 @@ import { compactedResponse, inputTokens, responseObject } from './schema/respons
 import type { ResponseService } from './service.ts'
 import { toInputMessage } from './stored-item.ts'
 
-export type ResponseEndpointsDeps = {
+type ResponseEndpointsDeps = {
   service: ResponseService
   inference: Pick<Inference, 'generate'>
   tokenCounter: Pick<TokenCounter, 'count'>
@@ -42,10 +42,9 @@ export function responseEndpoints(deps: ResponseEndpointsDeps): Endpoint[] {
   const { service, tokenCounter, config } = deps
   return [
     endpoint({
+      ...common,
       method: 'POST',
       path: '/v1/responses',
-      permission: 'can_access_api',
-      tag: 'Responses',
       summary: 'Create a response',
       description: `Calls a model or an agent and returns its response, complete or streamed (\`stream\`).
 
@@ -76,10 +75,9 @@ ${eventsDescription}`,
     }),
 
     endpoint({
+      ...common,
       method: 'POST',
       path: '/v1/responses/input_tokens',
-      permission: 'can_access_api',
-      tag: 'Responses',
       summary: 'Count the input tokens of a response',
       description:
         'Counts the tokens that the model would get, including tools and history. The model is not called.',
@@ -104,10 +102,9 @@ ${eventsDescription}`,
     }),
 
     endpoint({
+      ...common,
       method: 'POST',
       path: '/v1/responses/compact',
-      permission: 'can_access_api',
-      tag: 'Responses',
       summary: 'Compact a conversation',
       description: `The model summarizes its context. \`output\` replaces the context: send it as the input of the next request.
 Nothing is stored.`,
@@ -146,6 +143,8 @@ Nothing is stored.`,
     }),
   ]
 }
+
+const common = { permission: 'can_access_api', tag: 'Responses' } as const
 
 /** The body is parsed with the history that it continues. */
 function unparsed(body: unknown): unknown {

@@ -45,7 +45,7 @@ export function readHistoryRequest(body: unknown): HistoryRequest {
   if (previousResponseId !== null && conversationId !== null) {
     throw invalidField('conversation', 'cannot be combined with previous_response_id')
   }
-  return { previousResponseId, conversationId, references: readReferences(asRecord(body)['input']) }
+  return { previousResponseId, conversationId, references: referencedIds(asRecord(body)['input']) }
 }
 
 export async function loadHistory(
@@ -99,7 +99,8 @@ function readConversationId(conversation: string | JsonObject | undefined): stri
   throw invalidField('conversation', 'must be the id of a conversation or an object with its id')
 }
 
-function readReferences(input: unknown): readonly string[] {
+/** The ids of the items that input items refer to. */
+export function referencedIds(input: unknown): readonly string[] {
   if (!Array.isArray(input)) return []
   return input.flatMap((item) => {
     const id = isReference(item) ? item['id'] : undefined

@@ -5,7 +5,7 @@ import { isRecord } from '#lib/json.ts'
 import type { Metadata } from '#responses/conversation-store.ts'
 import type { StoredItem } from '#responses/response.ts'
 import type { Seals } from '#sealing/seals.ts'
-import { type History, isReference } from './history.ts'
+import type { History } from './history.ts'
 import { parseMetadata } from './parse.ts'
 import { parseItems } from './parse-items.ts'
 import { readObject } from './read-object.ts'
@@ -51,13 +51,6 @@ export function readUpdateConversation(body: unknown): Metadata {
 
 export function readAddItems(body: unknown): readonly unknown[] {
   return readObject(addItems, body, '').items
-}
-
-/** The ids of referenced items, which are to be copied. */
-export function referencedIds(values: readonly unknown[]): readonly string[] {
-  return values.flatMap((value) =>
-    isReference(value) && typeof value.id === 'string' ? [value.id] : [],
-  )
 }
 
 /** Whether an item is the output of a call, which may be an existing item. */

@@ -1,5 +1,4 @@
 import type { FinishReason, GenerationEvent, Usage } from '#inference/events.ts'
-import { assertNever } from '#lib/assert.ts'
 import type { AppError } from '#lib/errors.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { FrameRenderer } from '#responses/runs.ts'
@@ -65,14 +64,14 @@ export function createResponseRenderer(options: RendererOptions): ResponseRender
     // The format has no event for cancelled responses, whose output is incomplete.
     return errorFrame + lifecycle(`response.${status === 'cancelled' ? 'incomplete' : status}`)
   }
-  const close = (end: Omit<Ending, 'completed_at'>) => {
+  const close = (end: Ending) => {
     const completedAt = end.status === 'completed' ? unixSeconds(options.now()) : null
     ending = { ...end, completed_at: completedAt }
     terminalAt = frames.next()
     return terminal()
   }
   const closeFailed = (error: AppError) =>
-    close({ status: 'failed', error: wireError(error), incomplete_details: null, usage: null })
+    close({ ...openEnding, status: 'failed', error: wireError(error) })
 
   const render = (event: GenerationEvent): string => {
     if (event.type === 'generation-start') return ''
@@ -90,10 +89,7 @@ export function createResponseRenderer(options: RendererOptions): ResponseRender
     open,
     heartbeat: () => lifecycle('response.in_progress'),
     fail: (error) => open() + items.cut() + closeFailed(error),
-    cancel: () =>
-      open() +
-      items.cut() +
-      close({ status: 'cancelled', error: null, incomplete_details: null, usage: null }),
+    cancel: () => open() + items.cut() + close({ ...openEnding, status: 'cancelled' }),
     unstored() {
       echo.store = false
       frames.rewind(terminalAt)
@@ -137,29 +133,24 @@ function responseHead({ id, createdAt }: Pick<RendererOptions, 'id' | 'createdAt
   return { id, object: 'response' as const, created_at: unixSeconds(createdAt) }
 }
 
-function endingOf(reason: FinishReason, usage: Usage | null): Omit<Ending, 'completed_at'> {
-  const wireUsage = usage === null ? null : renderUsage(usage)
-  switch (reason) {
-    case 'stop':
-    case 'stop-sequence':
-    case 'tool-calls':
-      return { status: 'completed', error: null, incomplete_details: null, usage: wireUsage }
-    case 'length':
-      return incomplete('max_output_tokens', wireUsage)
-    case 'content-filter':
-      return incomplete('content_filter', wireUsage)
-    case 'invalid-output':
-      return incomplete('invalid_output', wireUsage)
-    default:
-      return assertNever(reason)
-  }
+/** Null: the response is complete. */
+const incompleteReasons: Readonly<Record<FinishReason, IncompleteReason | null>> = {
+  stop: null,
+  'stop-sequence': null,
+  'tool-calls': null,
+  length: 'max_output_tokens',
+  'content-filter': 'content_filter',
+  'invalid-output': 'invalid_output',
 }
 
-function incomplete(
-  reason: IncompleteReason,
-  usage: ResponseUsage | null,
-): Omit<Ending, 'completed_at'> {
-  return { status: 'incomplete', error: null, incomplete_details: { reason }, usage }
+function endingOf(finish: FinishReason, usage: Usage | null): Ending {
+  const reason = incompleteReasons[finish]
+  return {
+    ...openEnding,
+    status: reason === null ? 'completed' : 'incomplete',
+    incomplete_details: reason === null ? null : { reason },
+    usage: usage === null ? null : renderUsage(usage),
+  }
 }
 
 export function renderUsage(usage: Usage): ResponseUsage {

@@ -19,6 +19,7 @@ import type { ResponseRuns, RunPlan } from '#responses/runs.ts'
 import type { QueuedResponse, ResponseHead } from '#responses/stored.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
+import { runGeneration } from '#surfaces/run-generation.ts'
 import type { Log } from '#telemetry/log.ts'
 import { withCompaction } from './compaction.ts'
 import {
@@ -32,7 +33,7 @@ import {
 import { type ParsedCreate, parseCreateResponse } from './parse.ts'
 import { createResponseRenderer, type ResponseRenderer } from './render.ts'
 import type { WireResponse } from './schema/response-object.ts'
-import { enqueueResponse, openQueuedRequest, startStored, startUnstored } from './start-response.ts'
+import { enqueueResponse, openQueuedRequest, startStored } from './start-response.ts'
 
 /** Creates responses, for HTTP and WebSocket connections alike. */
 export type ResponseService = {
@@ -103,11 +104,28 @@ export function createResponseService(deps: ResponseServiceDeps): ResponseServic
     async create(body, context, memory) {
       const planned = await plan(body, context, memory)
       logIgnored(deps.log, planned.parsed, context.requestId)
-      if (planned.head.background) return enqueueResponse(deps, planned, { body, context })
-      const start = planned.parsed.echo.store ? startStored : startUnstored
-      return start(deps, planned, context)
+      const { head, history, renderer, streams } = planned
+      return {
+        id: head.id,
+        streams,
+        history: () => [...history.items, ...head.input, ...renderer.stored().output],
+        ...(await startResponse(deps, planned, { body, context })),
+      }
     },
   }
+}
+
+/** An unstored response ends with its connection. */
+function startResponse(
+  deps: ResponseServiceDeps,
+  plan: ResponsePlan,
+  { body, context }: { body: unknown; context: CallerContext },
+) {
+  const { generate, head, parsed, renderer } = plan
+  if (head.background) return enqueueResponse(deps, plan, { body, context })
+  return parsed.echo.store
+    ? startStored(deps, plan, context)
+    : runGeneration({ generate, renderer, context, log: deps.log })
 }
 
 async function planQueued(deps: ResponseServiceDeps, queued: QueuedResponse): Promise<RunPlan> {

@@ -7,54 +7,34 @@ import type { Frames } from '#responses/frame-stream.ts'
 import type { ResponseRuns } from '#responses/runs.ts'
 import type { QueuedResponse, ResponseHead } from '#responses/stored.ts'
 import type { Sealer } from '#sealing/sealer.ts'
-import { runGeneration } from '#surfaces/run-generation.ts'
 import type { Log } from '#telemetry/log.ts'
 import { renderQueued } from './render.ts'
-import type { WireResponse } from './schema/response-object.ts'
 import type { ResponsePlan, ResponseServiceDeps, RunningResponse } from './service.ts'
 
-/** Runs an unstored response, which ends with its connection. */
-export function startUnstored(
-  deps: Pick<ResponseServiceDeps, 'log'>,
-  plan: ResponsePlan,
-  context: CallerContext,
-): RunningResponse {
-  const { generate, head, history, renderer, streams } = plan
-  return {
-    ...runGeneration({ generate, renderer, context, log: deps.log }),
-    id: head.id,
-    streams,
-    history: () => [...history.items, ...head.input, ...renderer.stored().output],
-  }
-}
+type Started = Pick<RunningResponse, 'source' | 'result'>
 
 /** Runs a stored response. It is independent of its connection, which is one of its subscribers. */
 export function startStored(
   deps: Pick<ResponseServiceDeps, 'log' | 'runs'>,
   plan: ResponsePlan,
   context: CallerContext,
-): RunningResponse {
-  const { head, history, renderer, streams } = plan
+): Started {
   const run = deps.runs.start(plan)
   return {
-    id: head.id,
-    streams,
     source() {
       const { controller } = followSignal(context.signal)
-      const { requestId } = context
-      return frameSource(run.frames(controller.signal), { controller, requestId, log: deps.log })
+      return frameSource(run.frames(controller.signal), { controller, context, log: deps.log })
     },
     async result() {
       const release = run.retain()
       try {
         const { error } = await unlessDisconnected(run.ended(), context.signal)
         if (error !== null) throw error
-        return renderer.result()
+        return plan.renderer.result()
       } finally {
         release()
       }
     },
-    history: () => [...history.items, ...head.input, ...renderer.stored().output],
   }
 }
 
@@ -63,9 +43,9 @@ export async function enqueueResponse(
   deps: Pick<ResponseServiceDeps, 'log' | 'runs' | 'sealer'>,
   plan: ResponsePlan,
   { body, context }: { body: unknown; context: CallerContext },
-): Promise<RunningResponse> {
-  const { head, history, parsed, streams } = plan
-  const { object, frames, count } = renderQueued({ ...head, echo: parsed.echo })
+): Promise<Started> {
+  const { head } = plan
+  const { object, frames, count } = renderQueued({ ...head, echo: plan.parsed.echo })
   const { groups } = context.principal
   const request: QueuedRequest = { body, groups, requestId: context.requestId }
   await deps.runs.enqueue({
@@ -76,19 +56,12 @@ export async function enqueueResponse(
     segment: { first: 0, last: count - 1, frames },
   })
   return {
-    id: head.id,
-    streams,
     source() {
       const { controller } = followSignal(context.signal)
-      const { requestId } = context
-      return frameSource(
-        watchFromStart(deps.runs, head, controller.signal),
-        { controller, requestId, log: deps.log },
-        queuedKeepAlive,
-      )
+      const frames = watchFromStart(deps.runs, head, controller.signal)
+      return frameSource(frames, { controller, context, log: deps.log }, queuedKeepAlive)
     },
-    result: async (): Promise<WireResponse> => object,
-    history: () => [...history.items, ...head.input],
+    result: async () => object,
   }
 }
 
@@ -118,7 +91,7 @@ export function openQueuedRequest(sealer: Sealer, queued: QueuedResponse): Queue
 export const queuedKeepAlive = { open: () => '', heartbeat: () => ': waiting\n\n' }
 
 /** A subscriber of an event log; `controller` ends the subscription. */
-type Subscriber = { controller: AbortController; requestId: string; log: Log }
+type Subscriber = { controller: AbortController; context: CallerContext; log: Log }
 
 /**
  * The frames of an event log for one subscriber. A running response logs its own heartbeats; `life`
@@ -134,7 +107,7 @@ export function frameSource(
     render: (frames) => frames,
     fail(error) {
       subscriber.log.error('response event log read failed', {
-        request_id: subscriber.requestId,
+        request_id: subscriber.context.requestId,
         reason: error.message,
         cause: error.cause,
       })

@@ -15,22 +15,23 @@ import { responseObject } from './schema/response-object.ts'
 import { showResponse } from './show.ts'
 import { frameSource, queuedKeepAlive } from './start-response.ts'
 
-export type StoredResponseEndpointsDeps = {
+/** Stored responses. Those of other users are not found. */
+export function storedResponseEndpoints({
+  runs,
+  responses,
+  config,
+  log,
+}: {
   runs: ResponseRuns
   responses: Pick<ResponseStore, 'listInputItems'>
   config: Pick<Config, 'stream'>
   log: Log
-}
-
-/** Stored responses. Those of other users are not found. */
-export function storedResponseEndpoints(deps: StoredResponseEndpointsDeps): Endpoint[] {
-  const { runs, responses, config, log } = deps
+}): Endpoint[] {
   return [
     endpoint({
+      ...common,
       method: 'GET',
       path: '/v1/responses/:id',
-      permission: 'can_access_api',
-      tag: 'Responses',
       summary: 'Retrieve or stream a stored response',
       description: `Returns the response in its current state, or streams its events: the logged ones, then new ones until
 the end, so a disconnected client can resume. While a response is queued, comments (\`: waiting\`) keep the
@@ -71,17 +72,15 @@ ${eventsDescription}`,
         const { controller } = followSignal(context.signal)
         const from = { startingAfter: query.startingAfter, signal: controller.signal }
         const frames = orNotFound('Response', await runs.watch(userId, id, from), id)
-        const subscriber = { controller, requestId: context.requestId, log }
-        const source = frameSource(frames, subscriber, queuedKeepAlive)
+        const source = frameSource(frames, { controller, context, log }, queuedKeepAlive)
         return streamEvents(source, { ...config.stream, closing: doneFrame })
       },
     }),
 
     endpoint({
+      ...common,
       method: 'DELETE',
       path: '/v1/responses/:id',
-      permission: 'can_access_api',
-      tag: 'Responses',
       summary: 'Delete a stored response',
       description:
         'A running response is cancelled. Responses that continue it can be retrieved, but no longer continued.',
@@ -97,10 +96,9 @@ ${eventsDescription}`,
     }),
 
     endpoint({
+      ...common,
       method: 'POST',
       path: '/v1/responses/:id/cancel',
-      permission: 'can_access_api',
-      tag: 'Responses',
       summary: 'Cancel a response',
       description:
         'Whether it runs in the background or not. A response that has ended does not change.',
@@ -120,10 +118,9 @@ ${eventsDescription}`,
     }),
 
     endpoint({
+      ...common,
       method: 'GET',
       path: '/v1/responses/:id/input_items',
-      permission: 'can_access_api',
-      tag: 'Responses',
       summary: 'List the input items of a stored response',
       description: 'The items that were sent with the request, without its history.',
       params: idParam,
@@ -141,5 +138,6 @@ ${eventsDescription}`,
   ]
 }
 
+const common = { permission: 'can_access_api', tag: 'Responses' } as const
 const idParam = { id: 'The id of the response.' }
 const responseNotFound = `Response with id "${exampleIds.response}" not found.`

@@ -14,15 +14,13 @@ import type { ResponseService } from './service.ts'
 import { type Connection, type ConnectionDeps, openConnection } from './socket/connection.ts'
 import { createHistoryMemories } from './socket/memory.ts'
 
-export type ResponsesSocketDeps = {
-  auth: Auth
-  service: ResponseService
-  sockets: OpenSockets
-  config: Pick<Config, 'limits' | 'stream' | 'websocket'>
-  log: Log
-}
-
 const permission = 'can_access_api'
+
+const errors = {
+  invalid_request: 'The WebSocket handshake is invalid.',
+  upgrade_required: 'Upgrade to a WebSocket, or POST the request.',
+  too_many_streams: 'The server has reached its limit of WebSocket connections.',
+}
 
 /**
  * `GET /v1/responses` as a WebSocket: one response after the other, with the events of a stream.
@@ -30,8 +28,19 @@ const permission = 'can_access_api'
  * The endpoint upgrades the request itself: Elysia's WebSocket routes parse every frame before its
  * depth can be checked, and pass on invalid JSON as a string.
  */
-export function responsesSocket(deps: ResponsesSocketDeps): Endpoint {
-  const { auth, service, sockets, config, log } = deps
+export function responsesSocket({
+  auth,
+  service,
+  sockets,
+  config,
+  log,
+}: {
+  auth: Auth
+  service: ResponseService
+  sockets: OpenSockets
+  config: Pick<Config, 'limits' | 'stream' | 'websocket'>
+  log: Log
+}): Endpoint {
   const memories = createHistoryMemories(config.websocket)
   return endpoint({
     method: 'GET',
@@ -55,14 +64,14 @@ export function responsesSocket(deps: ResponsesSocketDeps): Endpoint {
         content: json(serverFrame, { ...exampleEvents[4], stream_id: 'a' }),
       },
     },
-    errors: {
-      invalid_request: 'The WebSocket handshake is invalid.',
-      upgrade_required: 'Upgrade to a WebSocket, or POST the request.',
-      too_many_streams: 'The server has reached its limit of WebSocket connections.',
-    },
+    errors,
     handle({ request, server, context }) {
-      if (!isUpgrade(request)) throw upgradeRequired()
-      if (sockets.count() >= config.websocket.connectionsMax) throw tooManySockets()
+      if (!isUpgrade(request)) {
+        throw new AppError('upgrade_required', errors.upgrade_required)
+      }
+      if (sockets.count() >= config.websocket.connectionsMax) {
+        throw new AppError('too_many_streams', errors.too_many_streams, { retryAfterS: 1 })
+      }
       const data = createHandlers(sockets, {
         service,
         authorize: () => authorize(auth, request, permission),
@@ -76,7 +85,9 @@ export function responsesSocket(deps: ResponsesSocketDeps): Endpoint {
         'x-request-id': context.requestId,
         ...(protocol === null ? {} : { 'sec-websocket-protocol': protocol }),
       }
-      if (server?.upgrade(request, { data, headers }) !== true) throw invalidHandshake()
+      if (server?.upgrade(request, { data, headers }) !== true) {
+        throw new AppError('invalid_request', errors.invalid_request)
+      }
     },
   })
 }
@@ -124,22 +135,6 @@ function createHandlers(sockets: OpenSockets, deps: ConnectionDeps) {
       connection?.closed()
     },
   }
-}
-
-function upgradeRequired(): AppError {
-  return new AppError('upgrade_required', 'Upgrade to a WebSocket, or POST the request.')
-}
-
-function invalidHandshake(): AppError {
-  return new AppError('invalid_request', 'The WebSocket handshake is invalid.')
-}
-
-function tooManySockets(): AppError {
-  return new AppError(
-    'too_many_streams',
-    'The server has reached its limit of WebSocket connections.',
-    { retryAfterS: 1 },
-  )
 }
 
 const streamId = Type.Optional(
