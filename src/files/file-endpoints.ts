@@ -18,8 +18,8 @@ import {
   nodeDeleted,
   notFileEditor,
   notFolderEditor,
-  renderWithTag,
   tooManyFiles,
+  withVersionTag,
 } from './record.ts'
 import {
   copy,
@@ -46,7 +46,7 @@ export function fileEndpoints({ files }: { files: Files }): Endpoint[] {
       responses: { 200: fileResponse('The file.') },
       errors: { not_found: fileNotFound },
       handle: async ({ params, context, set }) =>
-        renderWithTag(await files.find(context.principal, parseNodeId('file', params.id)), set),
+        withVersionTag(await files.find(context.principal, parseNodeId('file', params.id)), set),
     }),
     changeEndpoint(files, {
       kind: 'file',
@@ -91,7 +91,7 @@ export function fileEndpoints({ files }: { files: Files }): Endpoint[] {
       },
       async handle({ params, body, context: { principal }, set }) {
         const { id } = await files.find(principal, parseNodeId('file', params.id))
-        return renderWithTag(await files.copy(principal, id, parseCopy(body)), set)
+        return withVersionTag(await files.copy(principal, id, parseCopy(body)), set)
       },
     }),
     endpoint({

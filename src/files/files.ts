@@ -23,61 +23,6 @@ export function isAtLeast(role: Role, required: Role): boolean {
 
 export type Attributes = Readonly<Record<string, string | number | boolean>>
 
-type NodeFields = {
-  readonly id: string
-  readonly name: string
-  /** Null at the top level, and if the principal may not read the parent folder. */
-  readonly folderId: string | null
-  readonly ownerId: string
-  readonly ownerName: string | null
-  readonly createdBy: string
-  readonly version: number
-  readonly createdAt: Date
-  readonly updatedAt: Date
-  /** The role of the principal. */
-  readonly role: Role
-  /** Whether it or a folder above it is shared. */
-  readonly isShared: boolean
-}
-
-/** A file that the principal may read. */
-export type FileView = NodeFields & {
-  readonly kind: 'file'
-  readonly bytes: number
-  readonly mimeType: string
-  readonly sha256: string
-  readonly attributes: Attributes
-  readonly purpose: string
-  readonly expiresAt: Date | null
-  /** Over the collections that the principal can see; null: none of them has the file. */
-  readonly retrieval: FileRetrieval | null
-}
-
-export type FolderView = NodeFields & {
-  readonly kind: 'folder'
-  /** Direct children, each counted up to 1,000. */
-  readonly childCounts: { readonly files: number; readonly folders: number }
-}
-
-export type NodeView = FileView | FolderView
-
-export type RetrievalStatus =
-  | 'RAG Available'
-  | 'Processing'
-  | 'Pending'
-  | 'Not Supported'
-  | 'Failed'
-
-/** The worst state in any collection. */
-export type FileRetrieval = {
-  readonly status: RetrievalStatus
-  /** `waiting`, `parsing`, `splitting`, `embedding`, `indexing`, `completed`, `skipped`, `error`. */
-  readonly state: string
-  readonly error: { readonly code: string; readonly message: string } | null
-  readonly chunks: number
-  readonly collections: readonly string[]
-}
-
 export type NewContent = {
   readonly content: StoredContent
   readonly mimeType: string

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { ifMatchHeader } from '#api/shapes.ts'
-import { entityTag, readIfMatch } from '#lib/entity-tag.ts'
+import { readIfMatch } from '#lib/entity-tag.ts'
 import {
   changeEndpoint,
   folderId,
@@ -20,10 +20,8 @@ import {
   invalidName,
   nodeDeleted,
   notFolderEditor,
-  renderFolder,
-  renderWithTag,
   tooManyFiles,
-  versionTag,
+  withVersionTag,
 } from './record.ts'
 import {
   deletionQuery,
@@ -58,7 +56,7 @@ export function folderEndpoints({ files }: { files: Files }): Endpoint[] {
         unprocessable: ['"name" is required.', invalidName, folderTooDeep, tooManyFiles],
       },
       handle: async ({ body, context, set }) =>
-        renderWithTag(await files.createFolder(context.principal, body), set),
+        withVersionTag(await files.createFolder(context.principal, body), set),
     }),
     endpoint({
       method: 'GET',
@@ -75,11 +73,9 @@ export function folderEndpoints({ files }: { files: Files }): Endpoint[] {
         },
       },
       errors: { not_found: folderNotFound },
-      async handle({ params, context, set }) {
+      async handle({ params, context: { principal }, set }) {
         const id = parseNodeId('folder', params.id)
-        const { folder, path } = await files.findFolder(context.principal, id)
-        set.headers['etag'] = entityTag(versionTag(folder))
-        return { ...renderFolder(folder), path }
+        return withVersionTag(await files.findFolder(principal, id), set)
       },
     }),
     changeEndpoint(files, {

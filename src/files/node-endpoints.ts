@@ -2,8 +2,6 @@ import type { TSchema } from '@sinclair/typebox'
 import { type CallerContext, type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { ifMatchHeader } from '#api/shapes.ts'
 import { readIfMatch } from '#lib/entity-tag.ts'
-import type { RequestPrincipal } from '#lib/request-context.ts'
-import type { NodeView } from './files.ts'
 import {
   common,
   destinationErrors,
@@ -16,7 +14,7 @@ import {
   type NodeRecord,
   notFileEditor,
   notFolderEditor,
-  renderWithTag,
+  withVersionTag,
 } from './record.ts'
 import { type ParsedChange, parseRestore, restore } from './schema.ts'
 import { type NodeKind, parseNodeId } from './tree/checks.ts'
@@ -64,10 +62,10 @@ export function changeEndpoint(
       const { principal } = context as CallerContext
       const node = { kind, id: parseNodeId(kind, params.id) }
       // Errors of the body are reported only to principals who may see the node.
-      await findNode(files, principal, node)
+      await (kind === 'file' ? files.find : files.findFolder)(principal, node.id)
       const change = parse(body)
       const ifVersion = readIfMatch(request.headers.get('if-match'))
-      return renderWithTag(await files.change(principal, node, { ...change, ifVersion }), set)
+      return withVersionTag(await files.change(principal, node, { ...change, ifVersion }), set)
     },
   })
 }
@@ -97,21 +95,9 @@ that is gone, to the top level of its owner. A ${kind} outside the trash is not 
     async handle({ params, body, context: { principal }, set }) {
       const node = { kind, id: parseNodeId(kind, params.id) }
       const { onConflict = 'fail' } = body ?? {}
-      return renderWithTag(await files.restore(principal, node, { onConflict }), set)
+      return withVersionTag(await files.restore(principal, node, { onConflict }), set)
     },
   })
-}
-
-type NodeOf = { readonly kind: NodeKind; readonly id: string }
-
-async function findNode(
-  files: Files,
-  principal: RequestPrincipal,
-  { kind, id }: NodeOf,
-): Promise<NodeView> {
-  return kind === 'file'
-    ? files.find(principal, id)
-    : (await files.findFolder(principal, id)).folder
 }
 
 export const fileId = { id: 'The id of the file.' }

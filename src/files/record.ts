@@ -2,8 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { ResponseSettings } from '#api/endpoint.ts'
 import { idExample, instant, instantExample, nullable } from '#api/shapes.ts'
 import { entityTag } from '#lib/entity-tag.ts'
-import type { FileView, FolderView, NodeView } from './files.ts'
-import { oneOf } from './schema.ts'
+import { oneOf, retrievalStatus } from './schema.ts'
 
 /** Of every endpoint. */
 export const common = { permission: 'can_access_api', tag: 'Files' } as const
@@ -45,6 +44,7 @@ const retrieval = Type.Object({
   collections: Type.Array(Type.String(), { description: 'The names of its collections.' }),
 })
 
+/** Has the fields of OpenAI's file object. */
 export const fileRecord = Type.Object(
   {
     id: Type.String({ format: 'uuid' }),
@@ -60,7 +60,7 @@ export const fileRecord = Type.Object(
       { description: 'Whether processing for retrieval is complete.' },
     ),
     retrieval_status: nullable(
-      oneOf('RAG Available', 'Processing', 'Pending', 'Not Supported', 'Failed'),
+      retrievalStatus,
       'The worst status in any of its collections; null if it is in none.',
     ),
     retrieval: nullable(retrieval, 'Details of `retrieval_status`.'),
@@ -105,82 +105,10 @@ export const nodeDeleted = Type.Object({
   ),
 })
 
-/** Has the fields of OpenAI's file object. */
-export function renderFile(file: FileView): FileRecord {
-  const { retrieval } = file
-  return {
-    id: file.id,
-    object: 'file',
-    filename: file.name,
-    ...fieldsOf(file),
-    bytes: file.bytes,
-    mime_type: file.mimeType,
-    sha256: file.sha256,
-    purpose: file.purpose,
-    status: statusOf(file),
-    retrieval_status: retrieval?.status ?? null,
-    retrieval:
-      retrieval === null
-        ? null
-        : {
-            state: retrieval.state,
-            error: retrieval.error,
-            chunks: retrieval.chunks,
-            collections: [...retrieval.collections],
-          },
-    attributes: file.attributes,
-    expires_at: file.expiresAt?.toISOString() ?? null,
-  }
-}
-
-/** OpenAI's clients poll until the status is `processed` or `error`. */
-function statusOf({ retrieval }: FileView): FileRecord['status'] {
-  switch (retrieval?.status) {
-    case 'Pending':
-    case 'Processing':
-      return 'processing'
-    case 'Failed':
-      return 'error'
-    default:
-      return 'processed'
-  }
-}
-
-export function renderFolder(folder: FolderView): FolderRecord {
-  return {
-    id: folder.id,
-    object: 'folder',
-    ...fieldsOf(folder),
-    child_counts: folder.childCounts,
-  }
-}
-
-function fieldsOf(node: NodeView) {
-  return {
-    name: node.name,
-    folder_id: node.folderId,
-    owner: { id: node.ownerId, name: node.ownerName },
-    created_by: node.createdBy,
-    shared: node.isShared,
-    my_role: node.role,
-    version: node.version,
-    created_at: node.createdAt.toISOString(),
-    updated_at: node.updatedAt.toISOString(),
-  }
-}
-
-export function renderNode(node: NodeView): NodeRecord {
-  return node.kind === 'file' ? renderFile(node) : renderFolder(node)
-}
-
-/** Renders a node and sets its version as the entity tag. */
-export function renderWithTag(node: NodeView, set: ResponseSettings): NodeRecord {
-  set.headers['etag'] = entityTag(versionTag(node))
-  return renderNode(node)
-}
-
-export function versionTag({ version }: Pick<NodeView, 'version'>): string {
-  return String(version)
+/** The node; sets its version as the entity tag. */
+export function withVersionTag<T extends NodeRecord>(node: T, set: ResponseSettings): T {
+  set.headers['etag'] = entityTag(String(node.version))
+  return node
 }
 
 // Examples and errors that several endpoints document.

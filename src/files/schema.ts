@@ -22,6 +22,13 @@ export const strict = <T extends TProperties>(fields: T) =>
 export const oneOf = <Value extends string>(...values: Value[]) =>
   Type.Union(values.map((value) => Type.Literal(value)))
 export const id = () => Type.String({ pattern: uuidForm, description: 'an id' })
+export const retrievalStatus = oneOf(
+  'RAG Available',
+  'Processing',
+  'Pending',
+  'Not Supported',
+  'Failed',
+)
 /** A null field counts as absent. */
 export const optional = <T extends TSchema>(
   schema: T,

@@ -3,14 +3,14 @@ import { designTokensRecord, themeRecord } from '#branding/record.ts'
 import { schemaFaults } from '#test/support/described-answers.ts'
 import { useDescribedGateway } from '#test/support/described-gateway.ts'
 
-const world = useDescribedGateway()
+const fixture = useDescribedGateway()
 const lowContrast = {
   colors: { light: { primary: '#ffff00' }, dark: { text: 'oklch(0.7 0.4 150)' } },
 }
 const svg = '<svg xmlns="http://www.w3.org/2000/svg" onload="x()"><path d="M0 0h9"/></svg>'
 
 test('theme responses match their documentation', async () => {
-  const { ask } = world
+  const { ask } = fixture
   const { body, headers } = await ask('PUT /v1/branding/theme', { json: lowContrast })
   expect(schemaFaults(themeRecord, body)).toEqual([])
   const known = { headers: { 'if-none-match': headers.get('etag') ?? '' } }
@@ -27,7 +27,7 @@ test('theme responses match their documentation', async () => {
 })
 
 test('logo responses match their documentation', async () => {
-  const { ask } = world
+  const { ask } = fixture
   const file = new File([svg], 'logo.svg')
   const form = new FormData()
   form.append('file', file)
@@ -43,7 +43,7 @@ test('logo responses match their documentation', async () => {
 })
 
 test('error responses match their documentation', async () => {
-  const { ask } = world
+  const { ask } = fixture
   const themes = [{ radius_px: 33 }, { colors: { light: { text: 'red' } } }, { colour: 1 }]
   for (const json of [...themes, { font_family: 'a;b' }]) {
     expect((await ask('PUT /v1/branding/theme', { json })).status).toBe(422)

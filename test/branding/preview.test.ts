@@ -6,9 +6,9 @@ import {
   usePortalGateway,
 } from '#test/support/portal-gateway.ts'
 
-const world = usePortalGateway()
+const fixture = usePortalGateway()
 const preview = (json: unknown) =>
-  world.gateway.send('admins', 'POST /v1/branding/theme/preview', { json })
+  fixture.gateway.send('admins', 'POST /v1/branding/theme/preview', { json })
 
 type Pair = {
   pair: string
@@ -25,9 +25,9 @@ async function pairsOf(colors: object): Promise<Map<string, Pair>> {
 }
 
 test('a preview changes nothing', async () => {
-  const before = await world.gateway.send('users', 'GET /v1/branding/theme')
+  const before = await fixture.gateway.send('users', 'GET /v1/branding/theme')
   expect(outcome(await preview({ product_name: 'Portal', mode: 'dark' }))).toBe('200')
-  const after = await world.gateway.send('users', 'GET /v1/branding/theme')
+  const after = await fixture.gateway.send('users', 'GET /v1/branding/theme')
   expect(after.body).toEqual(before.body)
   expect(after.headers.get('etag')).toBe(before.headers.get('etag'))
 })
@@ -114,7 +114,7 @@ test('warnings name the field, the problem and a passing colour', async () => {
 })
 
 test('enforced contrast refuses a theme and still allows its preview', async () => {
-  const strict = await startPortalGateway(world.database, { branding: { enforceContrast: true } })
+  const strict = await startPortalGateway(fixture.database, { branding: { enforceContrast: true } })
   const json = { colors: { dark: { muted: '#222' } } }
   const refusal = await strict.send('admins', 'PUT /v1/branding/theme', { json })
   expect(errorOf(refusal)).toEqual([422, 'contrast_too_low', 'colors.dark.muted'])
@@ -123,7 +123,7 @@ test('enforced contrast refuses a theme and still allows its preview', async () 
     '200',
   )
   expect(outcome(await strict.send('admins', 'PUT /v1/branding/theme', { json: {} }))).toBe('200')
-  expect(outcome(await world.gateway.send('admins', 'PUT /v1/branding/theme', { json }))).toBe(
+  expect(outcome(await fixture.gateway.send('admins', 'PUT /v1/branding/theme', { json }))).toBe(
     '200',
   )
   await strict.stop()

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test'
 import { errorOf, outcome, usePortalGateway } from '#test/support/portal-gateway.ts'
 
-const world = usePortalGateway()
+const fixture = usePortalGateway()
 
 const endpoints = ['PUT /v1/branding/theme', 'POST /v1/branding/theme/preview']
 
 describe.each(endpoints)('%s', (endpoint) => {
-  const ask = (json: unknown) => world.gateway.send('admins', endpoint, { json })
+  const ask = (json: unknown) => fixture.gateway.send('admins', endpoint, { json })
 
   test.each(['[]', '"x"', 'null', '7'])('requires an object, not %s', async (text) => {
     expect(outcome(await ask(text))).toBe('422 unprocessable')

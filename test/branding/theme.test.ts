@@ -9,8 +9,8 @@ import {
   usePortalGateway,
 } from '#test/support/portal-gateway.ts'
 
-const world = usePortalGateway()
-const send: typeof world.gateway.send = (...args) => world.gateway.send(...args)
+const fixture = usePortalGateway()
+const send: typeof fixture.gateway.send = (...args) => fixture.gateway.send(...args)
 const put = (json: unknown, headers: Record<string, string> = {}) =>
   send('admins', 'PUT /v1/branding/theme', { json, headers })
 const read = (query = '') => send('users', `GET /v1/branding/theme${query}`)
@@ -207,7 +207,7 @@ describe('the entity tag', () => {
 })
 
 test('another replica returns the new theme and the same link at once', async () => {
-  const other = await startPortalGateway(world.database)
+  const other = await startPortalGateway(fixture.database)
   const { body } = await put({ product_name: 'Portal' })
   expect((await other.send('users', 'GET /v1/branding/theme')).body).toEqual(body)
   await other.stop()

@@ -145,7 +145,11 @@ describe('the content of a file', () => {
     }
     await expect(replace(ann, refuse)).rejects.toMatchObject({ status: 412 })
     changes.length = 0
-    expect(await replace(ann)).toMatchObject({ bytes: 6, mimeType: 'text/markdown', version: 2 })
+    expect(await replace(ann)).toMatchObject({
+      bytes: 6,
+      mime_type: 'text/markdown',
+      version: 2,
+    })
     expect(changes).toEqual([{ kind: 'content', fileIds: [id] }])
   })
 

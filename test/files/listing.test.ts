@@ -139,7 +139,7 @@ async function planOf(folderId: string): Promise<string> {
   const store = createListingStore({ drizzle: Object(explaining) })
   const page = { sort: 'name', order: 'asc', type: 'all', limit: 100, scope: 'all' } as const
   const behind = { kind: 'file', sortKey: '00100', id: folderId } as const
-  await store.children(principalOf(bob), { ...page, folderId, cursor: null }, behind)
+  await store.children(principalOf(bob), { ...page, folder_id: folderId, cursor: null }, behind)
   return plans.join('\n')
 }
 

@@ -1,17 +1,23 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
-import { bodyWith, outcome, type SettingsWorld, startSettingsWorld, valueAt } from './world.ts'
+import {
+  bodyWith,
+  outcome,
+  type SettingsGateway,
+  startSettingsGateway,
+  valueAt,
+} from './settings-gateway.ts'
 
 let database: TestDatabase
-let world: SettingsWorld
+let gateway: SettingsGateway
 
 beforeAll(async () => {
   database = await openTestDatabase()
   // `rerank_top_n` requires a reranker.
-  world = await startSettingsWorld(database, { toml: '[retrieval]\nrerank_model = "sorter"' })
+  gateway = await startSettingsGateway(database, { toml: '[retrieval]\nrerank_model = "sorter"' })
 })
 afterAll(async () => {
-  await world.stop()
+  await gateway.stop()
   await database.close()
 })
 
@@ -28,44 +34,44 @@ const error = (body: object) => valueAt(body, 'error.message')
 describe.each([...wholeNumbers])('%s', (key, minimum, maximum) => {
   test('accepts its bounds and nothing beyond them', async () => {
     for (const value of [minimum, maximum]) {
-      const response = await world.patch(bodyWith(key, value))
+      const response = await gateway.patch(bodyWith(key, value))
       expect(outcome(response)).toBe('200')
       expect(valueAt(response.body, key)).toBe(value)
     }
     for (const value of [minimum - 1, maximum + 1, -maximum, 1e300]) {
-      expect(outcome(await world.patch(bodyWith(key, value)))).toBe(refused(key))
+      expect(outcome(await gateway.patch(bodyWith(key, value)))).toBe(refused(key))
     }
-    expect(valueAt((await world.read()).body, key)).toBe(maximum)
+    expect(valueAt((await gateway.read()).body, key)).toBe(maximum)
   })
 
   test('accepts only whole numbers, in any notation', async () => {
     const spelled = JSON.stringify(bodyWith(key, 0)).replace('0', '7.0')
-    const response = await world.patch(spelled)
+    const response = await gateway.patch(spelled)
     expect(outcome(response)).toBe('200')
     expect(valueAt(response.body, key)).toBe(7)
     for (const value of ['7', '', true, 7.5, [7], { value: 7 }]) {
-      const wrong = await world.patch(bodyWith(key, value))
+      const wrong = await gateway.patch(bodyWith(key, value))
       expect(outcome(wrong)).toBe(refused(key))
       expect(error(wrong.body)).toBe(`"${key}" must be a whole number.`)
     }
   })
 
   test('is reset by null', async () => {
-    await world.patch(bodyWith(key, 7))
-    const schema = (await world.send('/v1/config/schema')).body
-    const response = await world.patch(bodyWith(key, null))
+    await gateway.patch(bodyWith(key, 7))
+    const schema = (await gateway.send('/v1/config/schema')).body
+    const response = await gateway.patch(bodyWith(key, null))
     expect(valueAt(response.body, key)).toEqual(Object(Object(schema['keys'])[key]).default)
   })
 })
 
 test('booleans and names are not converted from other types', async () => {
   for (const value of [0, 1, 'true', 'off', [], {}]) {
-    const response = await world.patch(bodyWith('files.people_picker', value))
+    const response = await gateway.patch(bodyWith('files.people_picker', value))
     expect(outcome(response)).toBe(refused('files.people_picker'))
   }
   for (const key of ['embedding_model', 'reranker_model']) {
     for (const value of ['', 5, true, ['vectors'], {}]) {
-      expect(outcome(await world.patch({ [key]: value }))).toBe(refused(key))
+      expect(outcome(await gateway.patch({ [key]: value }))).toBe(refused(key))
     }
   }
 })
@@ -73,14 +79,14 @@ test('booleans and names are not converted from other types', async () => {
 test('document_ids is a limited list of ids', async () => {
   const key = 'service_desk.document_ids'
   for (const value of ['x', 5, true, {}]) {
-    expect(outcome(await world.patch(bodyWith(key, value)))).toBe(refused(key))
+    expect(outcome(await gateway.patch(bodyWith(key, value)))).toBe(refused(key))
   }
   for (const value of [5, null, ['x'], 'x'.repeat(101)]) {
-    expect(outcome(await world.patch(bodyWith(key, ['', value])))).toBe(refused(`${key}[1]`))
+    expect(outcome(await gateway.patch(bodyWith(key, ['', value])))).toBe(refused(`${key}[1]`))
   }
   const ids = Array.from({ length: 501 }, () => crypto.randomUUID())
-  expect(outcome(await world.patch(bodyWith(key, ids)))).toBe(refused(key))
-  expect(outcome(await world.patch(bodyWith(key, ids.slice(1))))).toBe(
+  expect(outcome(await gateway.patch(bodyWith(key, ids)))).toBe(refused(key))
+  expect(outcome(await gateway.patch(bodyWith(key, ids.slice(1))))).toBe(
     `422 document_not_found ${key}[0]`,
   )
 })
@@ -99,13 +105,13 @@ test('unknown fields are refused by path at any depth', async () => {
     ['{"files": {"__proto__": {"max_bytes": 5}}}', 'files.__proto__'],
     ['{"": 1}', ''],
   ]
-  const { etag } = await world.read()
+  const { etag } = await gateway.read()
   for (const [body, param] of bodies) {
-    const response = await world.patch(body)
+    const response = await gateway.patch(body)
     expect(response.status).toBe(422)
     expect(Object(response.body['error'])).toMatchObject({ code: 'unknown_field', param })
   }
-  expect((await world.read()).etag).toBe(etag)
+  expect((await gateway.read()).etag).toBe(etag)
 })
 
 test('collection_name is refused with the name of its replacement', async () => {
@@ -116,7 +122,7 @@ test('collection_name is refused with the name of its replacement', async () => 
     { service_desk: { document_ids: [{ collection_name: 'desk' }] } },
   ]
   for (const body of bodies) {
-    const response = await world.patch(body)
+    const response = await gateway.patch(body)
     expect(outcome(response)).toBe('422 collection_name_removed service_desk.collection_name')
     expect(String(error(response.body))).toContain('service_desk.document_ids')
   }
@@ -124,20 +130,20 @@ test('collection_name is refused with the name of its replacement', async () => 
 
 test('a body must be a JSON object of limited size', async () => {
   for (const body of ['[]', '"x"', '5', 'null', 'true']) {
-    expect(outcome(await world.patch(body))).toBe('422 unprocessable')
+    expect(outcome(await gateway.patch(body))).toBe('422 unprocessable')
   }
   for (const body of ['{', '', '{"retrieval_k": 03}', 'retrieval_k=3']) {
-    expect(outcome(await world.patch(body))).toBe('400 malformed_json')
+    expect(outcome(await gateway.patch(body))).toBe('400 malformed_json')
   }
   const long = JSON.stringify({ embedding_model: 'x'.repeat(300_000) })
-  expect(outcome(await world.patch(long))).toBe('413 request_too_large')
-  expect(outcome(await world.patch({ files: 5 }))).toBe(refused('files'))
-  expect(outcome(await world.patch({ files: [] }))).toBe(refused('files'))
+  expect(outcome(await gateway.patch(long))).toBe('413 request_too_large')
+  expect(outcome(await gateway.patch({ files: 5 }))).toBe(refused('files'))
+  expect(outcome(await gateway.patch({ files: [] }))).toBe(refused('files'))
 })
 
 test('both media types of a merge patch are accepted', async () => {
   for (const type of ['application/json', 'application/merge-patch+json; charset=utf-8']) {
-    const response = await world.patch({ retrieval_k: 9 }, { headers: { 'content-type': type } })
+    const response = await gateway.patch({ retrieval_k: 9 }, { headers: { 'content-type': type } })
     expect(outcome(response)).toBe('200')
   }
 })

@@ -1,16 +1,23 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
-import { ann, dora, outcome, type SettingsWorld, startSettingsWorld, upstreamKey } from './world.ts'
+import {
+  ann,
+  dora,
+  outcome,
+  type SettingsGateway,
+  startSettingsGateway,
+  upstreamKey,
+} from './settings-gateway.ts'
 
 let database: TestDatabase
-let world: SettingsWorld
+let gateway: SettingsGateway
 
 beforeAll(async () => {
   database = await openTestDatabase()
-  world = await startSettingsWorld(database)
+  gateway = await startSettingsGateway(database)
 })
 afterAll(async () => {
-  await world.stop()
+  await gateway.stop()
   await database.close()
 })
 
@@ -25,47 +32,47 @@ const shipped = {
 }
 
 beforeEach(async () => {
-  const response = await world.send('/v1/config/rollback', { json: { revision: 0 } })
+  const response = await gateway.send('/v1/config/rollback', { json: { revision: 0 } })
   expect(response.body).toEqual(shipped)
 })
 
 describe('reading', () => {
   test('returns plain values with an entity tag to every user', async () => {
-    const first = await world.read()
+    const first = await gateway.read()
     expect(outcome(first)).toBe('200')
     expect(first.body).toEqual(shipped)
     expect(first.etag).toMatch(/^"[^"]+"$/)
-    expect((await world.read()).etag).toBe(first.etag)
-    const changed = await world.patch({ retrieval_k: 4 })
+    expect((await gateway.read()).etag).toBe(first.etag)
+    const changed = await gateway.patch({ retrieval_k: 4 })
     expect(changed.etag).not.toBe(first.etag)
-    expect((await world.read()).etag).toBe(changed.etag)
+    expect((await gateway.read()).etag).toBe(changed.etag)
   })
 
   test('requires can_access_api, and changing requires can_edit_config', async () => {
     const outsider = { subject: 'nils', groups: ['outsiders'] }
     const readPaths = ['/v1/config', '/v1/config/schema']
     for (const path of readPaths) {
-      expect(outcome(await world.send(path, { as: ann }))).toBe('200')
-      expect(outcome(await world.send(path, { as: outsider }))).toBe('403 permission_denied')
+      expect(outcome(await gateway.send(path, { as: ann }))).toBe('200')
+      expect(outcome(await gateway.send(path, { as: outsider }))).toBe('403 permission_denied')
     }
     const editing = (as: typeof ann) => [
-      world.patch({ retrieval_k: 5 }, { as }),
-      world.patch('{', { as }),
-      world.send('/v1/config/history', { as }),
-      world.send('/v1/config/rollback', { as, json: { revision: 0 } }),
+      gateway.patch({ retrieval_k: 5 }, { as }),
+      gateway.patch('{', { as }),
+      gateway.send('/v1/config/history', { as }),
+      gateway.send('/v1/config/rollback', { as, json: { revision: 0 } }),
     ]
     for (const response of [...editing(ann), ...editing(outsider)]) {
       expect(outcome(await response)).toBe('403 permission_denied')
     }
-    expect((await world.read()).body).toEqual(shipped)
+    expect((await gateway.read()).body).toEqual(shipped)
   })
 
   test('never discloses secrets of the configuration', async () => {
-    await world.patch({ embedding_model: 'vectors' })
+    await gateway.patch({ embedding_model: 'vectors' })
     const paths = ['/v1/config', '/v1/config/schema', '/v1/config/history']
-    const texts = await Promise.all(paths.map(async (path) => (await world.send(path)).text))
-    const dry = await world.patch({ retrieval_k: 5 }, { method: 'PATCH' })
-    for (const text of [...texts, dry.text, ...world.logLines]) {
+    const texts = await Promise.all(paths.map(async (path) => (await gateway.send(path)).text))
+    const dry = await gateway.patch({ retrieval_k: 5 }, { method: 'PATCH' })
+    for (const text of [...texts, dry.text, ...gateway.logLines]) {
       expect(text).not.toContain(upstreamKey)
     }
     expect(texts.join('')).not.toMatch(/secret|jwt|gpu/i)
@@ -74,46 +81,46 @@ describe('reading', () => {
 
 describe('a merge patch', () => {
   test('changes only the keys that it has', async () => {
-    await world.patch({ retrieval_k: 5, files: { max_bytes: 1_000 } })
-    const response = await world.patch({ files: { people_picker: false }, responses: {} })
+    await gateway.patch({ retrieval_k: 5, files: { max_bytes: 1_000 } })
+    const response = await gateway.patch({ files: { people_picker: false }, responses: {} })
     expect(response.body).toEqual({
       ...shipped,
       retrieval_k: 5,
       files: { max_bytes: 1_000, trash_seconds: 2_592_000, people_picker: false },
     })
-    expect((await world.read()).body).toEqual(response.body)
+    expect((await gateway.read()).body).toEqual(response.body)
   })
 
   test('null resets a key or a whole section', async () => {
-    await world.patch({ retrieval_k: 5, files: { max_bytes: 1_000, people_picker: false } })
-    expect((await world.patch({ retrieval_k: null })).body['retrieval_k']).toBe(3)
-    expect((await world.patch({ files: null })).body).toEqual(shipped)
+    await gateway.patch({ retrieval_k: 5, files: { max_bytes: 1_000, people_picker: false } })
+    expect((await gateway.patch({ retrieval_k: null })).body['retrieval_k']).toBe(3)
+    expect((await gateway.patch({ files: null })).body).toEqual(shipped)
   })
 
   test('without an effect creates no revision', async () => {
-    const { etag } = await world.patch({ retrieval_k: 5 })
-    expect((await world.patch({ retrieval_k: 5 })).etag).toBe(etag)
-    expect((await world.patch({})).etag).toBe(etag)
-    expect((await world.patch({ files: { max_bytes: null } })).etag).toBe(etag)
+    const { etag } = await gateway.patch({ retrieval_k: 5 })
+    expect((await gateway.patch({ retrieval_k: 5 })).etag).toBe(etag)
+    expect((await gateway.patch({})).etag).toBe(etag)
+    expect((await gateway.patch({ files: { max_bytes: null } })).etag).toBe(etag)
   })
 
   test('with one invalid key has no effect', async () => {
-    const response = await world.patch({ retrieval_k: 5, files: { max_bytes: 0 } })
+    const response = await gateway.patch({ retrieval_k: 5, files: { max_bytes: 0 } })
     expect(outcome(response)).toBe('422 unprocessable files.max_bytes')
-    expect((await world.read()).body).toEqual(shipped)
+    expect((await gateway.read()).body).toEqual(shipped)
   })
 })
 
 describe('If-Match', () => {
   test('refuses the second of two changes of the same state', async () => {
-    const { etag } = await world.read()
+    const { etag } = await gateway.read()
     const headers = { 'if-match': etag }
-    const first = await world.patch({ retrieval_k: 5 }, { headers })
+    const first = await gateway.patch({ retrieval_k: 5 }, { headers })
     expect(outcome(first)).toBe('200')
-    const second = await world.patch({ files: { max_bytes: 9 } }, { headers })
+    const second = await gateway.patch({ files: { max_bytes: 9 } }, { headers })
     expect(outcome(second)).toBe('412 precondition_failed')
     expect(second.etag).toBe(first.etag)
-    const third = await world.patch(
+    const third = await gateway.patch(
       { files: { max_bytes: 9 } },
       { headers: { 'if-match': second.etag } },
     )
@@ -121,20 +128,20 @@ describe('If-Match', () => {
   })
 
   test('admits exactly one of several concurrent changes', async () => {
-    const { etag } = await world.read()
+    const { etag } = await gateway.read()
     const responses = await Promise.all(
       Array.from({ length: 8 }, (_, index) =>
-        world.patch({ retrieval_k: 10 + index }, { headers: { 'if-match': etag } }),
+        gateway.patch({ retrieval_k: 10 + index }, { headers: { 'if-match': etag } }),
       ),
     )
     const accepted = responses.filter(({ status }) => status === 200)
     expect(accepted).toHaveLength(1)
     expect(responses.filter(({ status }) => status === 412)).toHaveLength(7)
-    expect((await world.read()).body).toEqual(Object(accepted[0]?.body))
+    expect((await gateway.read()).body).toEqual(Object(accepted[0]?.body))
   })
 
   test('accepts several tags or *; weak and unknown tags do not match', async () => {
-    const { etag } = await world.read()
+    const { etag } = await gateway.read()
     const tries: [header: string, status: number][] = [
       [`"x", ${etag}`, 200],
       ['*', 200],
@@ -143,21 +150,21 @@ describe('If-Match', () => {
       ['', 412],
     ]
     for (const [header, status] of tries) {
-      const response = await world.patch(
+      const response = await gateway.patch(
         { retrieval_k: 4 },
         { method: 'PATCH', headers: { 'if-match': header } },
       )
       expect(response.status).toBe(status)
-      await world.patch({ retrieval_k: null })
-      if (header.startsWith('"x",')) expect((await world.read()).etag).not.toBe(etag)
+      await gateway.patch({ retrieval_k: null })
+      if (header.startsWith('"x",')) expect((await gateway.read()).etag).not.toBe(etag)
     }
   })
 
   test('does not match after a value was changed and changed back', async () => {
-    const { etag } = await world.read()
-    await world.patch({ retrieval_k: 4 })
-    await world.patch({ retrieval_k: null })
-    const late = await world.patch({ retrieval_k: 6 }, { headers: { 'if-match': etag } })
+    const { etag } = await gateway.read()
+    await gateway.patch({ retrieval_k: 4 })
+    await gateway.patch({ retrieval_k: null })
+    const late = await gateway.patch({ retrieval_k: 6 }, { headers: { 'if-match': etag } })
     expect(outcome(late)).toBe('412 precondition_failed')
   })
 })
@@ -172,9 +179,9 @@ test('concurrent unconditional changes do not lose updates', async () => {
     { embedding_model: 'vectors' },
     { reranker_model: 'sorter' },
   ]
-  const responses = await Promise.all(patches.map((patch) => world.patch(patch)))
+  const responses = await Promise.all(patches.map((patch) => gateway.patch(patch)))
   expect(responses.map(outcome)).toEqual(patches.map(() => '200'))
-  expect((await world.read()).body).toEqual({
+  expect((await gateway.read()).body).toEqual({
     ...shipped,
     retrieval_k: 11,
     embedding_model: 'vectors',
@@ -186,18 +193,18 @@ test('concurrent unconditional changes do not lose updates', async () => {
 
 describe('a dry run', () => {
   const dryRun = (json: unknown, query = 'true', headers = {}) =>
-    world.send(`/v1/config?dry_run=${query}`, { as: dora, method: 'PATCH', json, headers })
+    gateway.send(`/v1/config?dry_run=${query}`, { as: dora, method: 'PATCH', json, headers })
 
   test('returns the effect and changes nothing', async () => {
-    const { etag } = await world.patch({ retrieval_k: 5 })
+    const { etag } = await gateway.patch({ retrieval_k: 5 })
     const response = await dryRun({ retrieval_k: null, files: { max_bytes: 7 } })
     expect(response.body).toEqual({
       before: { ...shipped, retrieval_k: 5 },
       after: { ...shipped, files: { ...shipped.files, max_bytes: 7 } },
       warnings: [],
     })
-    expect((await world.read()).etag).toBe(etag)
-    const { body } = await world.send('/v1/config/history?limit=1')
+    expect((await gateway.read()).etag).toBe(etag)
+    const { body } = await gateway.send('/v1/config/history?limit=1')
     expect(body['data']).toMatchObject([{ patch: { retrieval_k: 5 } }])
   })
 

@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test'
 import { useDescribedGateway } from '#test/support/described-gateway.ts'
 
-const world = useDescribedGateway({ environment: { SLUICE_FILE_TRASH_S: '60' } })
+const gateway = useDescribedGateway({ environment: { SLUICE_FILE_TRASH_S: '60' } })
 
 test('responses match their documentation', async () => {
-  const { ask } = world
+  const { ask } = gateway
   const { headers } = await ask('GET /v1/config', { as: 'ann' })
   const change = { retrieval_k: 7, rerank_top_n: null, service_desk: { document_ids: [] } }
   const tried = await ask('PATCH /v1/config?dry_run=true', { json: { embedding_model: null } })
@@ -22,7 +22,7 @@ test('responses match their documentation', async () => {
 })
 
 test('error responses match their documentation', async () => {
-  const { ask } = world
+  const { ask } = gateway
   const refused = [
     { retrieval_k: 51 },
     { retrieval_k: 'x' },

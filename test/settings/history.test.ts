@@ -5,36 +5,36 @@ import { loadConfig } from '#config/load.ts'
 import { createSettings } from '#settings/settings.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
-import { dora, outcome, type SettingsWorld, startSettingsWorld } from './world.ts'
+import { dora, outcome, type SettingsGateway, startSettingsGateway } from './settings-gateway.ts'
 
 let database: TestDatabase
-let world: SettingsWorld
+let gateway: SettingsGateway
 
 beforeAll(async () => {
   database = await openTestDatabase()
-  world = await startSettingsWorld(database)
+  gateway = await startSettingsGateway(database)
 })
 afterAll(async () => {
-  await world.stop()
+  await gateway.stop()
   await database.close()
 })
 
 type Item = { revision: number; patch: object; before: object; after: object }
 
 async function history(query = ''): Promise<{ data: Item[]; has_more: boolean; last_id: number }> {
-  const response = await world.send(`/v1/config/history${query}`)
+  const response = await gateway.send(`/v1/config/history${query}`)
   expect(outcome(response)).toBe('200')
   return Object(response.body)
 }
 
 const rollBack = (json: unknown, options = {}) =>
-  world.send('/v1/config/rollback', { json, ...options })
+  gateway.send('/v1/config/rollback', { json, ...options })
 
 describe('the history', () => {
   test('lists changes with their authors, newest first', async () => {
-    await world.patch({ retrieval_k: 5, files: { max_bytes: 7 } })
+    await gateway.patch({ retrieval_k: 5, files: { max_bytes: 7 } })
     const eve = { subject: 'eve', groups: ['admins'] }
-    await world.patch({ retrieval_k: null, files: { max_bytes: 7 } }, { as: eve })
+    await gateway.patch({ retrieval_k: null, files: { max_bytes: 7 } }, { as: eve })
     const { data } = await history('?limit=2')
     expect(data).toEqual([
       {
@@ -55,7 +55,7 @@ describe('the history', () => {
   })
 
   test('has pages without gaps or duplicates', async () => {
-    for (let k = 10; k < 17; k++) await world.patch({ retrieval_k: k })
+    for (let k = 10; k < 17; k++) await gateway.patch({ retrieval_k: k })
     const all = (await history('?limit=100')).data.map(({ revision }) => revision)
     const paged: number[] = []
     let query = '?limit=3'
@@ -72,11 +72,11 @@ describe('the history', () => {
 
   test('validates limit and after', async () => {
     for (const query of ['limit=0', 'limit=101', 'limit=x', 'limit=', 'limit=1.5']) {
-      const response = await world.send(`/v1/config/history?${query}`)
+      const response = await gateway.send(`/v1/config/history?${query}`)
       expect(outcome(response)).toBe('422 unprocessable limit')
     }
     for (const query of ['after=x', 'after=-1', 'after=', 'after=2147483648', 'after=1.5']) {
-      const response = await world.send(`/v1/config/history?${query}`)
+      const response = await gateway.send(`/v1/config/history?${query}`)
       expect(outcome(response)).toBe('422 unprocessable after')
     }
     for (const query of ['limit=1', 'limit=100', 'after=2147483647']) await history(`?${query}`)
@@ -107,13 +107,13 @@ describe('the history', () => {
 describe('a rollback', () => {
   test('is a new change that restores an earlier state', async () => {
     await rollBack({ revision: 0 })
-    const first = await world.patch({ retrieval_k: 5, files: { people_picker: false } })
+    const first = await gateway.patch({ retrieval_k: 5, files: { people_picker: false } })
     const [then] = (await history('?limit=1')).data
-    await world.patch({ retrieval_k: 6, responses: { ttl_seconds: 60 } })
+    await gateway.patch({ retrieval_k: 6, responses: { ttl_seconds: 60 } })
     const response = await rollBack({ revision: then?.revision })
     expect(response.body).toEqual(first.body)
     expect(response.etag).not.toBe(first.etag)
-    expect((await world.read()).etag).toBe(response.etag)
+    expect((await gateway.read()).etag).toBe(response.etag)
     const [newest] = (await history('?limit=1')).data
     expect(newest).toMatchObject({
       patch: { retrieval_k: 5, responses: { ttl_seconds: null } },
@@ -122,30 +122,34 @@ describe('a rollback', () => {
   })
 
   test('to 0 removes all settings', async () => {
-    await world.patch({ retrieval_k: 5 })
+    await gateway.patch({ retrieval_k: 5 })
     expect((await rollBack({ revision: 0 })).body).toMatchObject({ retrieval_k: 3 })
     expect((await history('?limit=1')).data[0]?.after).toEqual({})
   })
 
   test('is validated again: referenced files may be gone', async () => {
-    const id = await world.upload(dora, 'soon-gone')
-    await world.patch({ service_desk: { document_ids: [id] } })
+    const id = await gateway.upload(dora, 'soon-gone')
+    await gateway.patch({ service_desk: { document_ids: [id] } })
     const [withFile] = (await history('?limit=1')).data
-    await world.patch({ service_desk: null })
+    await gateway.patch({ service_desk: null })
     const caller = { userId: userIdOf(dora.subject), groups: dora.groups }
-    await world.files.remove(caller, { kind: 'file', id }, { isRecursive: false, ifVersion: null })
+    await gateway.files.remove(
+      caller,
+      { kind: 'file', id },
+      { isRecursive: false, ifVersion: null },
+    )
     const response = await rollBack({ revision: withFile?.revision })
     expect(outcome(response)).toBe('422 document_not_found service_desk.document_ids[0]')
   })
 
   test('supports If-Match and dry runs', async () => {
     await rollBack({ revision: 0 })
-    const { etag } = await world.patch({ retrieval_k: 5 })
+    const { etag } = await gateway.patch({ retrieval_k: 5 })
     const stale = await rollBack({ revision: 0 }, { headers: { 'if-match': '"x"' } })
     expect(outcome(stale)).toBe('412 precondition_failed')
-    const tried = await world.send('/v1/config/rollback?dry_run=true', { json: { revision: 0 } })
+    const tried = await gateway.send('/v1/config/rollback?dry_run=true', { json: { revision: 0 } })
     expect(tried.body).toMatchObject({ before: { retrieval_k: 5 }, after: { retrieval_k: 3 } })
-    expect((await world.read()).etag).toBe(etag)
+    expect((await gateway.read()).etag).toBe(etag)
     const done = await rollBack({ revision: 0 }, { headers: { 'if-match': etag } })
     expect(outcome(done)).toBe('200')
   })

@@ -3,29 +3,34 @@ import { sql } from 'drizzle-orm'
 import { openDatabase } from '#db/client.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
-import { bodyWith, outcome, type SettingsWorld, startSettingsWorld } from './world.ts'
+import {
+  bodyWith,
+  outcome,
+  type SettingsGateway,
+  startSettingsGateway,
+} from './settings-gateway.ts'
 
 let database: TestDatabase
-let world: SettingsWorld | undefined
+let gateway: SettingsGateway | undefined
 
 beforeEach(async () => {
   database = await openTestDatabase()
 })
 afterEach(async () => {
-  await world?.stop()
-  world = undefined
+  await gateway?.stop()
+  gateway = undefined
   await database.close()
 })
 
 /** Restarts the process with this configuration. */
-async function restart(options: Parameters<typeof startSettingsWorld>[1] = {}) {
-  await world?.stop()
-  world = await startSettingsWorld(database, options)
-  return world
+async function restart(options: Parameters<typeof startSettingsGateway>[1] = {}) {
+  await gateway?.stop()
+  gateway = await startSettingsGateway(database, options)
+  return gateway
 }
 
 async function keyOf(key: string): Promise<object> {
-  const { body } = Object(await world?.send('/v1/config/schema'))
+  const { body } = Object(await gateway?.send('/v1/config/schema'))
   return Object(Object(body.keys)[key])
 }
 
@@ -46,7 +51,7 @@ test('a change survives closing the database', async () => {
   if (databaseUrl === undefined) return
   await (await restart()).patch({ retrieval_k: 9 })
   const again = await openDatabase({ databaseUrl, dataFolder, connectionsMax: 2, log: quietLog })
-  const reopened = await startSettingsWorld(again)
+  const reopened = await startSettingsGateway(again)
   expect((await reopened.read()).body['retrieval_k']).toBe(9)
   await reopened.stop()
   await again.close()

@@ -1,21 +1,28 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { userIdOf } from '#auth/principal.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
-import { ann, dora, outcome, type SettingsWorld, startSettingsWorld, valueAt } from './world.ts'
+import {
+  ann,
+  dora,
+  outcome,
+  type SettingsGateway,
+  startSettingsGateway,
+  valueAt,
+} from './settings-gateway.ts'
 
 let database: TestDatabase
-let world: SettingsWorld
+let gateway: SettingsGateway
 
 beforeAll(async () => {
   database = await openTestDatabase()
-  world = await startSettingsWorld(database)
+  gateway = await startSettingsGateway(database)
 })
 afterAll(async () => {
-  await world.stop()
+  await gateway.stop()
   await database.close()
 })
 beforeEach(async () => {
-  await world.send('/v1/config/rollback', { json: { revision: 0 } })
+  await gateway.send('/v1/config/rollback', { json: { revision: 0 } })
 })
 
 describe('a model', () => {
@@ -33,9 +40,9 @@ describe('a model', () => {
       [{ reranker_model: 'vectors' }, '422 model_mode_mismatch reranker_model'],
     ]
     for (const [patch, expected] of patches) {
-      expect(outcome(await world.patch(patch))).toBe(expected)
+      expect(outcome(await gateway.patch(patch))).toBe(expected)
     }
-    expect((await world.read()).body).toMatchObject({
+    expect((await gateway.read()).body).toMatchObject({
       embedding_model: 'local-hash',
       reranker_model: 'sorter-alias',
     })
@@ -54,35 +61,35 @@ describe('a model', () => {
       [{ rerank_top_n: 8 }, '200'],
     ]
     for (const [patch, expected] of steps) {
-      expect(outcome(await world.patch(patch))).toBe(expected)
+      expect(outcome(await gateway.patch(patch))).toBe(expected)
     }
   })
 
   test('one of two incompatible concurrent changes is refused', async () => {
     for (let round = 0; round < 5; round++) {
-      await world.patch({ reranker_model: 'sorter', rerank_top_n: null })
+      await gateway.patch({ reranker_model: 'sorter', rerank_top_n: null })
       const responses = await Promise.all([
-        world.patch({ reranker_model: null }),
-        world.patch({ rerank_top_n: 5 }),
+        gateway.patch({ reranker_model: null }),
+        gateway.patch({ rerank_top_n: 5 }),
       ])
       expect(responses.map(({ status }) => status).filter((status) => status === 200)).toHaveLength(
         1,
       )
-      const { body } = await world.read()
+      const { body } = await gateway.read()
       expect(body['rerank_top_n'] === null || body['reranker_model'] !== null).toBe(true)
-      await world.patch({ reranker_model: null, rerank_top_n: null })
+      await gateway.patch({ reranker_model: null, rerank_top_n: null })
     }
   })
 })
 
 describe('a document', () => {
   const set = (ids: readonly unknown[] | null) =>
-    world.patch({ service_desk: { document_ids: ids } })
+    gateway.patch({ service_desk: { document_ids: ids } })
   const missing = (index: number) => `422 document_not_found service_desk.document_ids[${index}]`
 
   test('list is stored without duplicates, in order', async () => {
     const ids: string[] = []
-    for (const name of ['a', 'b', 'c']) ids.push(await world.upload(dora, `order-${name}`))
+    for (const name of ['a', 'b', 'c']) ids.push(await gateway.upload(dora, `order-${name}`))
     const [first = '', second = '', third = ''] = ids
     const response = await set([third, first, third.toUpperCase(), second, first])
     expect(outcome(response)).toBe('200')
@@ -92,9 +99,9 @@ describe('a document', () => {
   })
 
   test('must be a file that the administrator may read', async () => {
-    const own = await world.upload(dora, 'own')
-    const foreign = await world.upload(ann, 'foreign')
-    const folder = await world.files.createFolder(
+    const own = await gateway.upload(dora, 'own')
+    const foreign = await gateway.upload(ann, 'foreign')
+    const folder = await gateway.files.createFolder(
       { userId: userIdOf(dora.subject), groups: dora.groups },
       { name: 'folder', folderId: null, onConflict: 'fail' },
     )
@@ -107,15 +114,19 @@ describe('a document', () => {
 
   test('in the trash is not found', async () => {
     const caller = { userId: userIdOf(dora.subject), groups: dora.groups }
-    const id = await world.upload(dora, 'thrown-away')
-    await world.files.remove(caller, { kind: 'file', id }, { isRecursive: false, ifVersion: null })
+    const id = await gateway.upload(dora, 'thrown-away')
+    await gateway.files.remove(
+      caller,
+      { kind: 'file', id },
+      { isRecursive: false, ifVersion: null },
+    )
     expect(outcome(await set([id]))).toBe(missing(0))
-    await world.files.restore(caller, { kind: 'file', id }, { onConflict: 'fail' })
+    await gateway.files.restore(caller, { kind: 'file', id }, { onConflict: 'fail' })
     expect(outcome(await set([id]))).toBe('200')
   })
 
   test('list may have 500 ids', async () => {
-    const id = await world.upload(dora, 'many-times')
+    const id = await gateway.upload(dora, 'many-times')
     expect(outcome(await set(Array.from({ length: 500 }, () => id)))).toBe('200')
     expect(outcome(await set(Array.from({ length: 501 }, () => id)))).toBe(
       '422 unprocessable service_desk.document_ids',

@@ -4,7 +4,7 @@ import { openTestDatabase, serverUrl, type TestDatabase } from '#test/support/da
 import { eventually } from '#test/support/eventually.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 import { startTcpProxy } from '#test/support/tcp-proxy.ts'
-import { outcome, type SettingsWorld, startSettingsWorld, valueAt } from './world.ts'
+import { outcome, type SettingsGateway, startSettingsGateway, valueAt } from './settings-gateway.ts'
 
 const closings: (() => Promise<void>)[] = []
 
@@ -12,10 +12,10 @@ afterEach(async () => {
   for (const close of closings.splice(0).reverse()) await close()
 })
 
-async function start(database: Database): Promise<SettingsWorld> {
-  const world = await startSettingsWorld(database)
-  closings.push(world.stop)
-  return world
+async function start(database: Database): Promise<SettingsGateway> {
+  const gateway = await startSettingsGateway(database)
+  closings.push(gateway.stop)
+  return gateway
 }
 
 /** A second connection to PostgreSQL; the embedded database has only one. */

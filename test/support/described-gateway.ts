@@ -22,22 +22,22 @@ export type DescribedAnswer = {
 
 /** A gateway for the tests of a file that validates each response against its route. */
 export function useDescribedGateway(options: GatewayOptions = {}) {
-  const world: { gateway: Gateway; ask: typeof ask } = Object.create({ ask })
+  const fixture: { gateway: Gateway; ask: typeof ask } = Object.create({ ask })
   let holdAgainst: ReturnType<typeof describedAnswers>
   beforeAll(async () => {
-    world.gateway = await startGateway(options)
-    holdAgainst = describedAnswers(listEndpoints(world.gateway.deps))
+    fixture.gateway = await startGateway(options)
+    holdAgainst = describedAnswers(listEndpoints(fixture.gateway.deps))
   })
-  afterAll(() => world.gateway.stop())
+  afterAll(() => fixture.gateway.stop())
 
   /** `how` is a method and a path: `GET /v1/files`. */
   async function ask(how: string, sent: Sent = {}): Promise<DescribedAnswer> {
     const [method = 'GET', path = '/'] = how.split(' ')
     const who = sent.as === undefined ? (['admins'] as const) : (['users'] as const)
-    const httpResponse = await fetch(world.gateway.url + path, {
+    const httpResponse = await fetch(fixture.gateway.url + path, {
       method,
       headers: {
-        authorization: `Bearer ${await world.gateway.token(who, sent.as ?? 'ada')}`,
+        authorization: `Bearer ${await fixture.gateway.token(who, sent.as ?? 'ada')}`,
         ...sent.headers,
       },
       ...(sent.body === undefined ? {} : { body: sent.body }),
@@ -55,5 +55,5 @@ export function useDescribedGateway(options: GatewayOptions = {}) {
     }
   }
 
-  return world
+  return fixture
 }

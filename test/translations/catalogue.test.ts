@@ -27,8 +27,8 @@ function writeCatalogue(texts: unknown): string {
   return path
 }
 
-const world = usePortalGateway({ translations: { catalogue } })
-const send: typeof world.gateway.send = (...args) => world.gateway.send(...args)
+const fixture = usePortalGateway({ translations: { catalogue } })
+const send: typeof fixture.gateway.send = (...args) => fixture.gateway.send(...args)
 const patch = (common: object, where = 'de') =>
   send('admins', `PATCH /v1/translations/${where}`, { json: { common } })
 
@@ -108,7 +108,7 @@ test('the status lists at most 1,000 findings and sets has_more', async () => {
 })
 
 test('without a catalogue nothing is checked', async () => {
-  const unchecked = await startPortalGateway(world.database, {
+  const unchecked = await startPortalGateway(fixture.database, {
     translations: { languages: ['fr'] },
   })
   const json = { common: { save: '{anything} <b>' } }

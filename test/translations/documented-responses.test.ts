@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test'
 import { useDescribedGateway } from '#test/support/described-gateway.ts'
 
-const world = useDescribedGateway()
+const fixture = useDescribedGateway()
 const german = 'PATCH /v1/translations/de'
 
 test('responses match their documentation', async () => {
-  const { ask } = world
+  const { ask } = fixture
   await ask(german, { json: { menu: { home: 'Start', end: 'Ende' }, form: { ok: 'Gut' } } })
   const { body, headers } = await ask(german, { json: { menu: { end: null }, form: null } })
   expect(body).toEqual({ de: { menu: { home: 'Start' } } })
@@ -23,7 +23,7 @@ test('responses match their documentation', async () => {
 })
 
 test('error responses match their documentation', async () => {
-  const { ask } = world
+  const { ask } = fixture
   const forbidden = JSON.parse('{"menu":{"__proto__":"x"}}')
   for (const json of [{ menu: 'x' }, { menu: { home: 1 } }, forbidden]) {
     expect((await ask(german, { json })).status).toBe(422)

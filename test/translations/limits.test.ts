@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import { errorOf, outcome, usePortalGateway } from '#test/support/portal-gateway.ts'
 
-const world = usePortalGateway()
-const send: typeof world.gateway.send = (...args) => world.gateway.send(...args)
+const fixture = usePortalGateway()
+const send: typeof fixture.gateway.send = (...args) => fixture.gateway.send(...args)
 const patch = (json: unknown, language = 'de') =>
   send('admins', `PATCH /v1/translations/${language}`, { json })
 const keys = (count: number, from = 0, text = 'x') =>

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { errorOf, outcome, usePortalGateway } from '#test/support/portal-gateway.ts'
 
-const world = usePortalGateway({ translations: { languages: ['de', 'fr', 'PT-br'] } })
-const send: typeof world.gateway.send = (...args) => world.gateway.send(...args)
+const fixture = usePortalGateway({ translations: { languages: ['de', 'fr', 'PT-br'] } })
+const send: typeof fixture.gateway.send = (...args) => fixture.gateway.send(...args)
 const patch = (json: unknown, language = 'de') =>
   send('admins', `PATCH /v1/translations/${language}`, { json })
 const readAll = async () => (await send('users', 'GET /v1/translations')).body

@@ -6,8 +6,8 @@ import {
   usePortalGateway,
 } from '#test/support/portal-gateway.ts'
 
-const world = usePortalGateway()
-const send: typeof world.gateway.send = (...args) => world.gateway.send(...args)
+const fixture = usePortalGateway()
+const send: typeof fixture.gateway.send = (...args) => fixture.gateway.send(...args)
 const patch = (language: string, json: unknown, headers: Record<string, string> = {}) =>
   send('admins', `PATCH /v1/translations/${language}`, { json, headers })
 const readAll = () => send('users', 'GET /v1/translations')
@@ -176,11 +176,11 @@ describe('the entity tag', () => {
 })
 
 test('concurrent patches on two replicas lose nothing', async () => {
-  const other = await startPortalGateway(world.database)
+  const other = await startPortalGateway(fixture.database)
   const keys = Array.from({ length: 40 }, (_, index) => `key ${index}`)
   const responses = await Promise.all(
     keys.map((key, index) =>
-      (index % 2 === 0 ? world.gateway : other).send('admins', 'PATCH /v1/translations/de', {
+      (index % 2 === 0 ? fixture.gateway : other).send('admins', 'PATCH /v1/translations/de', {
         json: { a: { [key]: 'x' }, [`space ${index % 3}`]: { [key]: 'x' } },
       }),
     ),

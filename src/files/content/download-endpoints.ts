@@ -2,8 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { bytes, type Endpoint, type EndpointInput, endpoint } from '#api/endpoint.ts'
 import { ifMatchHeader, ifNoneMatchHeader } from '#api/shapes.ts'
 import type { Config } from '#config/schema.ts'
-import type { FileView } from '#files/files.ts'
-import { fileExample, fileNotFound } from '#files/record.ts'
+import { type FileRecord, fileExample, fileNotFound } from '#files/record.ts'
 import { parseNodeId } from '#files/tree/checks.ts'
 import type { Files } from '#files/tree.ts'
 import { entityTag, isKnown, readIfMatch } from '#lib/entity-tag.ts'
@@ -105,7 +104,7 @@ export function downloadEndpoints({ files, storage, config }: DownloadEndpointsD
 /** Bytes from `start` to before `end`. */
 type ByteRange = { readonly start: number; readonly end: number }
 
-function rangeOf(request: Request, { sha256, bytes }: FileView) {
+function rangeOf(request: Request, { sha256, bytes }: FileRecord) {
   const ifRange = request.headers.get('if-range')
   if (ifRange !== null && ifRange.trim() !== entityTag(sha256)) return null
   return parseRange(request.headers.get('range'), bytes)
@@ -132,14 +131,14 @@ export function parseRange(
   return start >= bytes ? 'unsatisfiable' : { start, end }
 }
 
-function headersOf(file: FileView): Headers {
+function headersOf(file: FileRecord): Headers {
   return new Headers({
     'accept-ranges': 'bytes',
     'cache-control': 'private, no-cache',
     'content-disposition': contentDisposition(file.name),
     // Browsers must neither sniff nor run the content.
     'content-security-policy': "default-src 'none'; sandbox",
-    'content-type': file.mimeType,
+    'content-type': file.mime_type,
     'x-content-type-options': 'nosniff',
     etag: entityTag(file.sha256),
   })

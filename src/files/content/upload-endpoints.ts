@@ -2,10 +2,10 @@ import { Type } from '@sinclair/typebox'
 import { bytes, type Endpoint, endpoint, form, json, rawBody } from '#api/endpoint.ts'
 import { ifMatchHeader } from '#api/shapes.ts'
 import type { Config } from '#config/schema.ts'
-import type { FileView } from '#files/files.ts'
 import {
   common,
   destinationErrors,
+  type FileRecord,
   fileExample,
   fileNotFound,
   fileRecord,
@@ -13,7 +13,6 @@ import {
   invalidName,
   notFileEditor,
   notFolderEditor,
-  renderFile,
   tooManyFiles,
 } from '#files/record.ts'
 import { parseNodeId } from '#files/tree/checks.ts'
@@ -80,9 +79,7 @@ longer, see \`retrieval_status\`. An aborted upload leaves nothing behind.`,
         }
         const { content } = upload
         const mimeType = await detectMimeType(content.head, fileName)
-        return renderFile(
-          await files.create(principal, { ...fields, name: fileName, content, mimeType }),
-        )
+        return files.create(principal, { ...fields, name: fileName, content, mimeType })
       },
     }),
 
@@ -108,13 +105,14 @@ longer, see \`retrieval_status\`. An aborted upload leaves nothing behind.`,
       async handle({ params, context: { principal }, request }) {
         const id = parseNodeId('file', params.id)
         const isExpected = readIfMatch(request.headers.get('if-match'))
-        const check = ({ sha256 }: FileView) => requireExpected(isExpected, sha256, contentChanged)
+        const check = ({ sha256 }: FileRecord) =>
+          requireExpected(isExpected, sha256, contentChanged)
         // Before the upload, so that a refused one does not transfer the content.
         const current = await files.find(principal, id)
         check(current)
         const { content } = await receive(request, { acceptsForm: false })
         const mimeType = await detectMimeType(content.head, current.name)
-        return renderFile(await files.replaceContent(principal, id, { content, mimeType }, check))
+        return files.replaceContent(principal, id, { content, mimeType }, check)
       },
     }),
   ]

@@ -1,4 +1,6 @@
-import type { FileView, NodeView } from '#files/files.ts'
+import { listPage } from '#api/shapes.ts'
+import type { FileRecord } from '#files/record.ts'
+import type { SortedRecord } from '#files/record-store.ts'
 import { nodeNotFound } from '#files/tree/checks.ts'
 import type { FilesDatabase } from '#files/tree/store.ts'
 import { parseJson } from '#lib/json.ts'
@@ -6,18 +8,9 @@ import type { RequestPrincipal } from '#lib/request-context.ts'
 import { refused } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { CurrentSettings } from '#settings/schema.ts'
-import type { ChildrenParams, ListParams, SearchParams } from './schema.ts'
-import { termsOf } from './search-terms.ts'
+import type { ChildrenParams, FileListParams, SearchParams } from './schema.ts'
+import { highlight, termsOf } from './search-terms.ts'
 import { createListingStore } from './store.ts'
-
-export type PathFolder = { readonly id: string; readonly name: string }
-
-export type TrashedItem = {
-  readonly id: string
-  readonly kind: 'file' | 'folder'
-  readonly name: string
-  readonly trashedAt: Date
-}
 
 /** Read access; see `Files`. */
 export function createListing(
@@ -26,17 +19,17 @@ export function createListing(
 ) {
   const store = createListingStore(database)
   const findFolder = async (principal: RequestPrincipal, id: string, param?: string) => {
-    const view = await store.view(principal, id)
-    if (view?.kind !== 'folder') throw nodeNotFound('folder', id, param)
-    return view
+    const folder = await store.find(principal, id)
+    if (folder?.object !== 'folder') throw nodeNotFound('folder', id, param)
+    return folder
   }
   const folderOrNull = (principal: RequestPrincipal, id: string | null) =>
     id === null ? null : findFolder(principal, id, 'folder_id')
   return {
-    async find(principal: RequestPrincipal, id: string): Promise<FileView> {
-      const view = await store.view(principal, id)
-      if (view?.kind !== 'file') throw nodeNotFound('file', id)
-      return view
+    async find(principal: RequestPrincipal, id: string): Promise<FileRecord> {
+      const file = await store.find(principal, id)
+      if (file?.object !== 'file') throw nodeNotFound('file', id)
+      return file
     },
     /** The ids of files outside the trash that the principal may read. */
     async readable(principal: RequestPrincipal, ids: readonly string[]) {
@@ -46,20 +39,21 @@ export function createListing(
     /** `path`: the readable folders above it, from the top level. */
     async findFolder(principal: RequestPrincipal, id: string) {
       const folder = await findFolder(principal, id)
-      return { folder, path: await store.path(principal, id) }
+      return { ...folder, path: await store.path(principal, id) }
     },
     /** Files of all folders, by age. */
-    async list(principal: RequestPrincipal, { limit, before, ...params }: ListParams) {
+    async list(principal: RequestPrincipal, { limit, before, ...params }: FileListParams) {
       const rows = await store.list(principal, { ...params, before, limit: limit + 1 })
-      const files = rows.flatMap(({ view }) => (view.kind === 'file' ? [view] : []))
+      const files = rows.map(({ record }) => record)
       const hasMore = files.length > limit
       // A page before an item ends at that item.
-      const items = before !== null && hasMore ? files.slice(1) : files.slice(0, limit)
-      return { items, hasMore, next: hasMore ? (items.at(-1)?.id ?? null) : null }
+      const data = before !== null && hasMore ? files.slice(1) : files.slice(0, limit)
+      const page = listPage(data, hasMore)
+      return { ...page, next: hasMore ? page.last_id : null }
     },
     /** Folders before files. */
     async children(principal: RequestPrincipal, params: ChildrenParams) {
-      const folder = await folderOrNull(principal, params.folderId)
+      const folder = await folderOrNull(principal, params.folder_id)
       const after = positionOf(params.cursor, params.sort, params.order)
       const rows = await store.children(principal, { ...params, limit: params.limit + 1 }, after)
       return { ...pageOf(rows, params), folder }
@@ -67,11 +61,16 @@ export function createListing(
     /** By name: nodes whose name contains every term of the query. */
     async search(principal: RequestPrincipal, params: SearchParams) {
       const terms = termsOf(params.query)
-      await folderOrNull(principal, params.folderId)
+      await folderOrNull(principal, params.folder_id)
       const after = positionOf(params.cursor, 'name', 'asc')
       const limit = params.limit + 1
       const rows = await store.search(principal, { ...params, terms, limit }, after)
-      return pageOf(rows, { limit: params.limit, sort: 'name', order: 'asc' })
+      const page = pageOf(rows, { limit: params.limit, sort: 'name', order: 'asc' })
+      const data = page.data.map((node) => ({
+        ...node,
+        match: { name: node.name, highlight: highlight(node.name, params.query) },
+      }))
+      return { ...page, data }
     },
     /** Nodes that the principal has deleted and may restore, newest first. */
     trash(principal: RequestPrincipal, { limit }: { limit: number }) {
@@ -87,22 +86,23 @@ function positionOf(cursor: string | null, sort: Sort, order: Order): PagePositi
 }
 
 function pageOf(
-  rows: readonly { view: NodeView; sortKey: string }[],
+  rows: readonly SortedRecord[],
   { limit, sort, order }: { limit: number; sort: Sort; order: Order },
 ) {
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)
   const hasMore = rows.length > limit && last !== undefined
   return {
-    items: shown.map(({ view }) => view),
-    hasMore,
-    next: hasMore ? serializeCursor(sort, order, { ...last.view, sortKey: last.sortKey }) : null,
+    object: 'list',
+    data: shown.map(({ record }) => record),
+    has_more: hasMore,
+    next: hasMore ? serializeCursor(sort, order, last) : null,
   }
 }
 
-export type Sort = 'name' | 'created_at' | 'updated_at' | 'bytes'
+export type Sort = ChildrenParams['sort']
 
-export type Order = 'asc' | 'desc'
+export type Order = ChildrenParams['order']
 
 /** The item before a page. Unlike an offset, it is stable while items are added and deleted. */
 export type PagePosition = {
@@ -115,8 +115,9 @@ const cursorCharsMax = 2_000
 const instant = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/
 
 /** Opaque to clients; the content is neither secret nor trusted. */
-function serializeCursor(sort: Sort, order: Order, { kind, sortKey, id }: PagePosition): string {
-  return Buffer.from(JSON.stringify([sort, order, kind, sortKey, id])).toString('base64url')
+function serializeCursor(sort: Sort, order: Order, { record, sortKey }: SortedRecord): string {
+  const position = [sort, order, record.object, sortKey, record.id]
+  return Buffer.from(JSON.stringify(position)).toString('base64url')
 }
 
 /** Throws a 422 for a malformed cursor, or one of another sort or order. */

@@ -1,5 +1,5 @@
-import { type TObject, type TSchema, Type } from '@sinclair/typebox'
-import { id, oneOf, optional, parseFields, strict } from '#files/schema.ts'
+import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { id, oneOf, optional, parseFields, retrievalStatus, strict } from '#files/schema.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { refused } from '#lib/unprocessable.ts'
 
@@ -11,18 +11,25 @@ const queryCharsMax = 1_000
 const labelCharsMax = 256
 const cursorCharsMax = 2_000
 
-const limit = (maximum: number, defaultLimit = limitDefault) =>
-  optional(Type.Integer({ minimum: 1, maximum }), {
-    description: 'Items per page.',
-    default: defaultLimit,
-  })
+/** Absent and null stand for the default. */
+const withDefault = <T extends TSchema>(schema: T, value: Static<T>, description?: string) =>
+  Type.Optional(
+    Type.Unsafe<Static<T>>(
+      Type.Union([schema, Type.Null()], {
+        default: value,
+        ...(description === undefined ? {} : { description }),
+      }),
+    ),
+  )
+const limit = (maximum: number, value = limitDefault) =>
+  withDefault(Type.Integer({ minimum: 1, maximum }), value, 'Items per page.')
 const scope = () =>
-  optional(oneOf('mine', 'shared_with_me', 'all'), {
-    description: "The caller's own, those shared with the caller, or both.",
-    default: 'all',
-  })
-const order = (defaultOrder: 'asc' | 'desc') =>
-  optional(oneOf('asc', 'desc'), { default: defaultOrder })
+  withDefault(
+    oneOf('mine', 'shared_with_me', 'all'),
+    'all',
+    "The caller's own, those shared with the caller, or both.",
+  )
+const order = (value: 'asc' | 'desc') => withDefault(oneOf('asc', 'desc'), value)
 const label = () =>
   Type.String({ minLength: 1, maxLength: labelCharsMax, pattern: '^[^\\u0000]*$' })
 const cursor = () =>
@@ -30,108 +37,91 @@ const cursor = () =>
     description: '`next` of the previous page, with the same `sort` and `order`.',
   })
 
-const listParams = strict({
-  after: optional(id(), { description: 'The last file of the previous page.' }),
-  before: optional(id(), { description: 'The first file of the next page.' }),
-  limit: optional(Type.Integer({ minimum: 1, maximum: listLimitMax }), {
-    description: `Files per page; at most ${limitMax} are returned.`,
-    default: limitDefault,
-  }),
-  order: order('desc'),
-  scope: scope(),
-  purpose: optional(label(), { description: 'Only files that were uploaded for this purpose.' }),
-})
-export const childrenBody = strict({
-  folder_id: optional(id(), { description: 'Absent or null: the top level.' }),
-  scope: scope(),
-  type: optional(oneOf('all', 'file', 'folder'), { default: 'all' }),
-  sort: optional(oneOf('name', 'created_at', 'updated_at', 'bytes'), {
-    description: 'Folders always come first.',
-    default: 'name',
-  }),
-  order: order('asc'),
-  limit: limit(limitMax),
-  cursor: cursor(),
-})
-export const searchBody = strict({
-  q: optional(Type.String({ maxLength: queryCharsMax }), {
-    description: 'The terms that the name contains, in any case.',
-  }),
-  query: optional(Type.String({ maxLength: queryCharsMax }), {
-    description: 'The same as `q`; takes precedence.',
-  }),
-  folder_id: optional(id(), { description: 'Searches all levels below this folder.' }),
-  scope: scope(),
-  mime_type: optional(label(), { description: '`text/plain`, or a whole type: `image/*`.' }),
-  retrieval_status: optional(
-    oneOf('RAG Available', 'Processing', 'Pending', 'Not Supported', 'Failed'),
-  ),
-  limit: limit(limitMax),
-  cursor: cursor(),
-})
-const trashParams = strict({ limit: limit(limitMax, limitMax) })
+export const fileListParams = paramsOf(
+  {
+    after: optional(id(), { description: 'The last file of the previous page.' }),
+    before: optional(id(), { description: 'The first file of the next page.' }),
+    limit: withDefault(
+      Type.Integer({ minimum: 1, maximum: listLimitMax }),
+      limitDefault,
+      `Files per page; at most ${limitMax} are returned.`,
+    ),
+    order: order('desc'),
+    scope: scope(),
+    purpose: optional(label(), { description: 'Only files that were uploaded for this purpose.' }),
+  },
+  (params) => {
+    if (params.after && params.before) {
+      throw refused('before', '"before" cannot be combined with "after".')
+    }
+    return { ...params, limit: Math.min(params.limit, limitMax) }
+  },
+)
+export const childrenParams = paramsOf(
+  {
+    folder_id: optional(id(), { description: 'Absent or null: the top level.' }),
+    scope: scope(),
+    type: withDefault(oneOf('all', 'file', 'folder'), 'all'),
+    sort: withDefault(
+      oneOf('name', 'created_at', 'updated_at', 'bytes'),
+      'name',
+      'Folders always come first.',
+    ),
+    order: order('asc'),
+    limit: limit(limitMax),
+    cursor: cursor(),
+  },
+  (params) => params,
+)
+export const searchParams = paramsOf(
+  {
+    q: optional(Type.String({ maxLength: queryCharsMax }), {
+      description: 'The terms that the name contains, in any case.',
+    }),
+    query: optional(Type.String({ maxLength: queryCharsMax }), {
+      description: 'The same as `q`; takes precedence.',
+    }),
+    folder_id: optional(id(), { description: 'Searches all levels below this folder.' }),
+    scope: scope(),
+    mime_type: optional(label(), { description: '`text/plain`, or a whole type: `image/*`.' }),
+    retrieval_status: optional(retrievalStatus),
+    limit: limit(limitMax),
+    cursor: cursor(),
+  },
+  ({ q, ...params }) => {
+    const query = params.query ?? q ?? ''
+    if (/\0/.test(query) || !query.isWellFormed()) {
+      throw refused('query', '"query" must be plain text.')
+    }
+    return { ...params, query }
+  },
+)
+export const trashParams = paramsOf({ limit: limit(limitMax, limitMax) }, (params) => params)
 
-const listChecker = compileChecker(listParams)
-const childrenChecker = compileChecker(childrenBody)
-const searchChecker = compileChecker(searchBody)
-const trashChecker = compileChecker(trashParams)
+export type FileListParams = ReturnType<typeof fileListParams.parse>
+export type ChildrenParams = ReturnType<typeof childrenParams.parse>
+export type SearchParams = ReturnType<typeof searchParams.parse>
 
-export const listQuery = queryOf(listParams, (value) => {
-  const fields = parseFields(listChecker, value)
-  if (fields.after && fields.before) {
-    throw refused('before', '"before" cannot be combined with "after".')
+/** Parameters as a body or a query. Absent and null fields take their default, or null. */
+function paramsOf<T extends TProperties, Params>(
+  properties: T,
+  validate: (params: Required<Static<TObject<T>>>) => Params,
+) {
+  const schema = strict(properties)
+  const checker = compileChecker(schema)
+  const parse = (value: unknown): Params => {
+    const fields = Object(parseFields(checker, value))
+    const params = Object.entries(schema.properties).map(([name, { default: fallback = null }]) => [
+      name,
+      fields[name] ?? fallback,
+    ])
+    return validate(Object.fromEntries(params))
   }
-  return {
-    after: fields.after ?? null,
-    before: fields.before ?? null,
-    limit: Math.min(fields.limit ?? limitDefault, limitMax),
-    order: fields.order ?? 'desc',
-    scope: fields.scope ?? 'all',
-    purpose: fields.purpose ?? null,
-  }
-})
-export const childrenQuery = queryOf(childrenBody, parseChildren)
-export const searchQuery = queryOf(searchBody, parseSearch)
-export const trashQuery = queryOf(trashParams, (value) => ({
-  limit: parseFields(trashChecker, value).limit ?? limitMax,
-}))
-
-export type ListParams = ReturnType<typeof listQuery.read>
-export type ChildrenParams = ReturnType<typeof parseChildren>
-export type SearchParams = ReturnType<typeof parseSearch>
-
-export function parseChildren(value: unknown) {
-  const fields = parseFields(childrenChecker, value)
-  return {
-    folderId: fields.folder_id ?? null,
-    scope: fields.scope ?? 'all',
-    type: fields.type ?? 'all',
-    sort: fields.sort ?? 'name',
-    order: fields.order ?? 'asc',
-    limit: fields.limit ?? limitDefault,
-    cursor: fields.cursor ?? null,
-  }
-}
-
-export function parseSearch(value: unknown) {
-  const fields = parseFields(searchChecker, value)
-  const query = fields.query ?? fields.q ?? ''
-  if (/\0/.test(query) || !query.isWellFormed()) {
-    throw refused('query', '"query" must be plain text.')
-  }
-  return {
-    query,
-    folderId: fields.folder_id ?? null,
-    scope: fields.scope ?? 'all',
-    mimeType: fields.mime_type ?? null,
-    retrievalStatus: fields.retrieval_status ?? null,
-    limit: fields.limit ?? limitDefault,
-    cursor: fields.cursor ?? null,
-  }
+  return { schema, parse, query: queryOf(properties, parse) }
 }
 
 /** The query parameters of a body's fields: `null` and an empty text stand for no folder. */
-function queryOf<T>({ properties }: TObject, parse: (value: unknown) => T) {
+function queryOf<T>(properties: TProperties, parse: (value: unknown) => T) {
   const fields = Object.entries<TSchema>(properties).map(([name, field]) => {
     const { anyOf, description, default: fallback } = field
     return [name, Type.Optional<TSchema>({ ...anyOf[0], description, default: fallback })]

@@ -1,33 +1,33 @@
 import { type SQL, sql } from 'drizzle-orm'
 import { createQueryRunner } from '#db/query-runner.ts'
-import type { NodeView } from '#files/files.ts'
-import type { FilesDatabase } from '#files/tree/store.ts'
+import type { NodeRecord } from '#files/record.ts'
 import {
   arrayText,
   millis,
   principalArguments,
   rankOfStatus,
   rankOn,
-  readView,
-  readViews,
-  type SortedView,
+  readRecord,
+  readRecords,
+  type SortedRecord,
   statusRankOf,
-} from '#files/view-store.ts'
+} from '#files/record-store.ts'
+import type { FilesDatabase } from '#files/tree/store.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
-import type { Order, PagePosition, PathFolder, Sort, TrashedItem } from './listing.ts'
-import type { ChildrenParams, ListParams, SearchParams } from './schema.ts'
+import type { PagePosition, Sort } from './listing.ts'
+import type { ChildrenParams, FileListParams, SearchParams } from './schema.ts'
 
 /** The principal's own files, files shared with them, or both. */
-type Scope = ListParams['scope']
-type Rows = Promise<readonly SortedView[]>
+type Scope = FileListParams['scope']
+type Rows = Promise<readonly SortedRecord[]>
 
 export function createListingStore({ drizzle }: FilesDatabase) {
   const query = createQueryRunner()
   const read = (principal: RequestPrincipal, page: SQL): Rows =>
-    query(() => readViews(drizzle, principal, page))
+    query(() => readRecords(drizzle, principal, page))
   return {
-    view: (principal: RequestPrincipal, id: string): Promise<NodeView | undefined> =>
-      query(() => readView(drizzle, principal, id)),
+    find: (principal: RequestPrincipal, id: string): Promise<NodeRecord | undefined> =>
+      query(() => readRecord(drizzle, principal, id)),
 
     readable: (principal: RequestPrincipal, ids: readonly string[]): Promise<ReadonlySet<string>> =>
       query(async () => {
@@ -39,9 +39,9 @@ export function createListingStore({ drizzle }: FilesDatabase) {
       }),
 
     /** The readable folders above one, from the top level. */
-    path: (principal: RequestPrincipal, id: string): Promise<readonly PathFolder[]> =>
+    path: (principal: RequestPrincipal, id: string) =>
       query(async () =>
-        drizzle.execute<PathFolder>(sql`
+        drizzle.execute<{ id: string; name: string }>(sql`
           with recursive ancestor (id, name, parent_id, height) as (
             select id, name, parent_id, 0 from node where id = ${id}::uuid
             union all
@@ -52,7 +52,7 @@ export function createListingStore({ drizzle }: FilesDatabase) {
           order by height desc`),
       ),
 
-    list: (principal: RequestPrincipal, params: ListParams): Rows =>
+    list: (principal: RequestPrincipal, params: FileListParams): Rows =>
       read(principal, listPage(principal, params)),
 
     children: (
@@ -61,9 +61,9 @@ export function createListingStore({ drizzle }: FilesDatabase) {
       after: PagePosition | null,
     ): Rows => {
       const branches =
-        params.folderId === null
+        params.folder_id === null
           ? topBranches(principal, params.scope)
-          : insideBranches(principal, params.folderId, params.scope)
+          : insideBranches(principal, params.folder_id, params.scope)
       return read(principal, page(branches, params, after))
     },
 
@@ -74,8 +74,8 @@ export function createListingStore({ drizzle }: FilesDatabase) {
     ): Rows => {
       const conditions = [...params.terms.map(hasTerm), ...filters(principal, params)]
       const matches = sql.join(conditions, sql` and `)
-      const { folderId, scope } = params
-      const isNarrowed = params.mimeType !== null || params.retrievalStatus !== null
+      const { folder_id: folderId, scope } = params
+      const isNarrowed = params.mime_type !== null || params.retrieval_status !== null
       const type = isNarrowed ? 'file' : 'all'
       const order = { sort: 'name', order: 'asc', type, limit: params.limit } as const
       const within =
@@ -85,17 +85,16 @@ export function createListingStore({ drizzle }: FilesDatabase) {
       return read(principal, folderId === null ? found : sql`${foldersBelow(folderId)} ${found}`)
     },
 
-    trash: (
-      principal: RequestPrincipal,
-      { limit, since }: { limit: number; since: Date },
-    ): Promise<readonly TrashedItem[]> =>
+    trash: (principal: RequestPrincipal, { limit, since }: { limit: number; since: Date }) =>
       query(async () => {
-        const rows = await drizzle.execute<Omit<TrashedItem, 'trashedAt'> & { ms: number }>(sql`
-          select id, kind, name, ${millis(sql`trashed_at`)} as ms from node
+        const rows = await drizzle.execute<
+          Pick<NodeRecord, 'id' | 'object' | 'name'> & { trashed_at: number }
+        >(sql`
+          select id, kind as object, name, ${millis(sql`trashed_at`)} as trashed_at from node
           where owner_id = ${principal.userId}::uuid and trash_id = id
             and trashed_at > ${since.toISOString()}::timestamptz
-          order by trashed_at desc, id limit ${limit}::integer`)
-        return rows.map(({ ms, ...item }) => ({ ...item, trashedAt: new Date(ms) }))
+          order by node.trashed_at desc, id limit ${limit}::integer`)
+        return rows.map((row) => ({ ...row, trashed_at: new Date(row.trashed_at).toISOString() }))
       }),
   }
 }
@@ -175,7 +174,10 @@ function hasTerm(term: string): SQL {
   return sql`node.name_key like ${`%${term.replace(/[\\%_]/g, '\\$&')}%`}`
 }
 
-function filters(principal: RequestPrincipal, { mimeType, retrievalStatus }: SearchParams): SQL[] {
+function filters(
+  principal: RequestPrincipal,
+  { mime_type: mimeType, retrieval_status: retrievalStatus }: SearchParams,
+): SQL[] {
   const conditions: SQL[] = []
   if (mimeType?.endsWith('/*'))
     conditions.push(sql`starts_with(file.mime_type, ${mimeType.slice(0, -1)})`)
@@ -207,12 +209,7 @@ function instantColumn(column: SQL) {
   }
 }
 
-type PageOrder = {
-  readonly sort: Sort
-  readonly order: Order
-  readonly type: 'all' | 'file' | 'folder'
-  readonly limit: number
-}
+type PageOrder = Pick<ChildrenParams, 'sort' | 'order' | 'type' | 'limit'>
 
 /**
  * The first nodes after a position, folders before files. Each branch is limited to a page, so that an
@@ -251,7 +248,7 @@ function page(branches: Branches, params: PageOrder, after: PagePosition | null)
 const emptyPage = sql`select node.*, '' as sort_key, 1 as position from node where false`
 
 /** Files by age; with `before`, the page that ends at that id. */
-function listPage(principal: RequestPrincipal, params: ListParams): SQL {
+function listPage(principal: RequestPrincipal, params: FileListParams): SQL {
   const isBackward = params.before !== null && params.after === null
   const isUp = (params.order === 'asc') !== isBackward
   const direction = isUp ? sql`asc` : sql`desc`

@@ -1,8 +1,8 @@
 import { type SQL, sql } from 'drizzle-orm'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { rankOfRole, roleOfRank } from '#files/files.ts'
+import { type Handle, millis, principalArguments, rankOn } from '#files/record-store.ts'
 import { type FilesDatabase, findNode, type TreeNode } from '#files/tree/store.ts'
-import { type Handle, millis, principalArguments, rankOn } from '#files/view-store.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { GrantedRole, Grantee, Share } from './shares.ts'
 

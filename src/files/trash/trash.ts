@@ -1,11 +1,7 @@
-import {
-  type FileHooks,
-  isAtLeast,
-  type NodeView,
-  notifyInBatches,
-  type OnConflict,
-} from '#files/files.ts'
+import { type FileHooks, isAtLeast, notifyInBatches, type OnConflict } from '#files/files.ts'
 import { nameKey } from '#files/names.ts'
+import type { NodeRecord } from '#files/record.ts'
+import { readRecord } from '#files/record-store.ts'
 import {
   freeName,
   nodeNotFound,
@@ -23,7 +19,6 @@ import {
   writeNode,
 } from '#files/tree/store.ts'
 import type { NodeOfKind, TreeDeps } from '#files/tree.ts'
-import { readView } from '#files/view-store.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { IsExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
@@ -98,7 +93,7 @@ export const restoreNode =
     principal: RequestPrincipal,
     { kind, id }: NodeOfKind,
     { onConflict }: { onConflict: OnConflict },
-  ): Promise<NodeView> =>
+  ): Promise<NodeRecord> =>
     deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
       const trashed = await findTrashed(transaction, principal, id)
       if (trashed === undefined) {
@@ -108,9 +103,9 @@ export const restoreNode =
         requireRetained(deps, trashed)
         await restoreSubtree(deps, transaction, trashed, onConflict)
       }
-      const view = await readView(transaction, principal, id)
-      if (view === undefined) throw nodeNotFound(kind, id)
-      return view
+      const record = await readRecord(transaction, principal, id)
+      if (record === undefined) throw nodeNotFound(kind, id)
+      return record
     })
 
 /** A node without a live parent returns to the top level, which only its owner can see. */

@@ -1,7 +1,8 @@
-import type { FileView, NewContent, NewFile, OnConflict } from '#files/files.ts'
+import type { NewContent, NewFile, OnConflict } from '#files/files.ts'
 import { nameKey, parseName } from '#files/names.ts'
+import type { FileRecord } from '#files/record.ts'
+import { readRecord } from '#files/record-store.ts'
 import type { TreeDeps } from '#files/tree.ts'
-import { readView } from '#files/view-store.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
@@ -78,7 +79,7 @@ export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps
     if (collections.length > 0) {
       await hooks.joinCollections(transaction, principal, id, collections)
     }
-    return fileView(change)
+    return readFile(change)
   }
 
   async function replace(change: NodeChange, file: NewContent & Partial<NewFile>) {
@@ -92,7 +93,7 @@ export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps
      * Creates a file from stored content, owned by the owner of the folder. Throws `conflict` of code
      * `name_conflict`, `unprocessable`, and `service_unavailable` if the content is no longer stored.
      */
-    async create(principal: RequestPrincipal, file: NewFile): Promise<FileView> {
+    async create(principal: RequestPrincipal, file: NewFile): Promise<FileRecord> {
       await keepContent(file)
       return inDestination({ ...file, principal }, async (transaction, location) => {
         const name = parseName(file.name)
@@ -110,14 +111,14 @@ export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps
       })
     },
 
-    createFolder: (principal: RequestPrincipal, folder: Placement & { name: string }) =>
-      inDestination({ ...folder, principal }, async (transaction, location) => {
+    createFolder: (principal: RequestPrincipal, given: Placement & { name: string }) =>
+      inDestination({ ...given, principal }, async (transaction, location) => {
         requireDepth(location, 1)
-        const node = { ...folder, name: parseName(folder.name), kind: 'folder' } as const
+        const node = { ...given, name: parseName(given.name), kind: 'folder' } as const
         const id = await addNode({ transaction, principal }, location, node)
-        const view = await readView(transaction, principal, id)
-        if (view?.kind !== 'folder') throw nodeNotFound('folder', id)
-        return view
+        const folder = await readRecord(transaction, principal, id)
+        if (folder?.object !== 'folder') throw nodeNotFound('folder', id)
+        return folder
       }),
 
     /** Requires read access to the source. */
@@ -125,7 +126,7 @@ export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps
       principal: RequestPrincipal,
       id: string,
       to: Placement & { name: string | null },
-    ): Promise<FileView> {
+    ): Promise<FileRecord> {
       const owners = to.folderId === null ? [principal.userId] : []
       return store.inTrees({ nodes: [id, to.folderId], owners }, async (transaction) => {
         const node = await findNode(transaction, principal, id)
@@ -143,22 +144,22 @@ export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps
       principal: RequestPrincipal,
       id: string,
       content: NewContent,
-      check: (current: FileView) => void,
-    ): Promise<FileView> {
+      check: (current: FileRecord) => void,
+    ): Promise<FileRecord> {
       await keepContent(content)
       return store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
         const change = { transaction, principal, id }
         const node = await findNode(transaction, principal, id)
         requireNode(node, { kind: 'file', id, role: 'editor' })
-        check(await fileView(change))
+        check(await readFile(change))
         return replace(change, content)
       })
     },
   }
 }
 
-async function fileView({ transaction, principal, id }: NodeChange): Promise<FileView> {
-  const view = await readView(transaction, principal, id)
-  if (view?.kind !== 'file') throw nodeNotFound('file', id)
-  return view
+async function readFile({ transaction, principal, id }: NodeChange): Promise<FileRecord> {
+  const file = await readRecord(transaction, principal, id)
+  if (file?.object !== 'file') throw nodeNotFound('file', id)
+  return file
 }

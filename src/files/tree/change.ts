@@ -1,8 +1,9 @@
 import { mergeAttributes } from '#files/attributes.ts'
-import { type NodeView, notifyInBatches, type OnConflict } from '#files/files.ts'
+import { notifyInBatches, type OnConflict } from '#files/files.ts'
 import { nameKey, parseName } from '#files/names.ts'
+import type { NodeRecord } from '#files/record.ts'
+import { readRecord } from '#files/record-store.ts'
 import type { NodeOfKind, TreeDeps } from '#files/tree.ts'
-import { readView } from '#files/view-store.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { IsExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
@@ -45,7 +46,7 @@ export const changeNode =
     principal: RequestPrincipal,
     { kind, id }: NodeOfKind,
     change: NodeChange,
-  ): Promise<NodeView> => {
+  ): Promise<NodeRecord> => {
     const to = change.folderId ?? null
     const owners = change.folderId === null ? [principal.userId] : []
     return deps.store.inTrees({ nodes: [id, to], owners }, async (transaction) => {
@@ -74,9 +75,9 @@ export const changeNode =
         }
         await notifyInBatches(deps.hooks, transaction, 'moved', moved)
       }
-      const view = await readView(transaction, principal, id)
-      if (view === undefined) throw nodeNotFound(kind, id)
-      return view
+      const record = await readRecord(transaction, principal, id)
+      if (record === undefined) throw nodeNotFound(kind, id)
+      return record
     })
   }
 

@@ -4,7 +4,7 @@ import {
   fileNotFound,
   fileRecord,
   notFileEditor,
-  renderWithTag,
+  withVersionTag,
 } from '#files/record.ts'
 import { parseNodeId, requireRole } from '#files/tree/checks.ts'
 import type { Files } from '#files/tree.ts'
@@ -41,10 +41,10 @@ export function ingestEndpoints({
       },
       async handle({ params, context: { principal }, set }) {
         const id = parseNodeId('file', params.id)
-        const { role } = await files.find(principal, id)
+        const { my_role: role } = await files.find(principal, id)
         requireRole(role, 'editor', 'file')
         await ingest.reprocess(id)
-        return renderWithTag(await files.find(principal, id), set)
+        return withVersionTag(await files.find(principal, id), set)
       },
     }),
   ]

@@ -8,8 +8,8 @@ import {
 } from '#test/support/portal-gateway.ts'
 import { pngOf } from '#test/support/sample-images.ts'
 
-const world = usePortalGateway()
-const send: typeof world.gateway.send = (...args) => world.gateway.send(...args)
+const fixture = usePortalGateway()
+const send: typeof fixture.gateway.send = (...args) => fixture.gateway.send(...args)
 const post = () =>
   send('admins', 'POST /v1/branding/logo', {
     body: pngOf(3, 2) as SentBody,
@@ -81,7 +81,7 @@ test('a link gives access to no other endpoint', async () => {
 })
 
 test('a link made by one replica is valid on another', async () => {
-  const other = await startPortalGateway(world.database)
+  const other = await startPortalGateway(fixture.database)
   expect((await other.send('anonymous', `GET ${await linkOf()}`)).status).toBe(200)
   await other.stop()
 })

@@ -3,8 +3,8 @@ import { errorOf, outcome, type SentBody, usePortalGateway } from '#test/support
 import { pngOf, pngOfBytes, svgOf, webpFrame, webpOf } from '#test/support/sample-images.ts'
 import { parseHarmless } from './svg/harmless-svg.ts'
 
-const world = usePortalGateway()
-const send: typeof world.gateway.send = (...args) => world.gateway.send(...args)
+const fixture = usePortalGateway()
+const send: typeof fixture.gateway.send = (...args) => fixture.gateway.send(...args)
 const show = (headers: Record<string, string> = {}) =>
   send('users', 'GET /v1/branding/logo', { headers })
 const bytesMax = 524_288

@@ -1,8 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Elysia } from 'elysia'
-import { mountEndpoints } from '#api/mount.ts'
 import { createAudit } from '#audit/store.ts'
 import { createAuth } from '#auth/auth.ts'
 import { loadConfig } from '#config/load.ts'
@@ -13,9 +11,7 @@ import { uploadEndpoints } from '#files/content/upload-endpoints.ts'
 import { fileShareEndpoints } from '#files/shares/endpoints.ts'
 import { createShares } from '#files/shares/shares.ts'
 import { createFiles, type Files } from '#files/tree.ts'
-import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { createInference } from '#inference/inference.ts'
-import { newId } from '#lib/id.ts'
 import { createCatalogue } from '#models/catalogue.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
 import { rerankEndpoints } from '#rerank/endpoints.ts'
@@ -25,11 +21,12 @@ import { createSettings, type Settings } from '#settings/settings.ts'
 import { createDiskStorage } from '#storage/disk.ts'
 import { createLog } from '#telemetry/log.ts'
 import { adaptersWithoutModels } from '#test/support/adapters.ts'
+import { createTestApp } from '#test/support/endpoints.ts'
 import { signWithSecret } from '#test/support/identity-provider.ts'
 import { openTransport } from '#test/support/transport.ts'
 
 /** One process with the settings and some endpoints that use them, on a real port. */
-export type SettingsWorld = {
+export type SettingsGateway = {
   readonly settings: Settings
   readonly files: Files
   readonly config: Config
@@ -88,10 +85,10 @@ mode = "embed"
 upstreams = ["gpu"]
 `
 
-export async function startSettingsWorld(
+export async function startSettingsGateway(
   database: Database,
   options: { toml?: string; environment?: Record<string, string>; upstreamUrl?: string } = {},
-): Promise<SettingsWorld> {
+): Promise<SettingsGateway> {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-settings-'))
   const file = join(folder, 'sluice.toml')
   writeFileSync(file, `${options.toml ?? ''}\n${models(options.upstreamUrl ?? unusedUpstream)}`)
@@ -152,11 +149,11 @@ export async function startSettingsWorld(
       config,
     }),
   ]
-  const app = new Elysia({ handler: { standardHostname: false } })
-    .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining: () => false }))
-    .use(mountEndpoints(endpoints, { auth, config }))
-    .listen({ hostname: '127.0.0.1', port: 0 })
-  const send: SettingsWorld['send'] = (path, options) =>
+  const app = createTestApp(endpoints, { auth, config, log }).listen({
+    hostname: '127.0.0.1',
+    port: 0,
+  })
+  const send: SettingsGateway['send'] = (path, options) =>
     sendTo(`http://127.0.0.1:${app.server?.port}${path}`, { now, ...options })
   return {
     settings,

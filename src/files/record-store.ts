@@ -1,14 +1,8 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
-import {
-  type FileRetrieval,
-  type FileView,
-  type FolderView,
-  type NodeView,
-  type RetrievalStatus,
-  roleOfRank,
-} from '#files/files.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
+import { roleOfRank } from './files.ts'
+import type { FileRecord, FolderRecord, NodeRecord } from './record.ts'
 
 /** The database or a transaction. */
 export type Handle = Pick<Database['drizzle'], 'execute'>
@@ -28,17 +22,19 @@ export function rankOn(node: SQL, principal: RequestPrincipal): SQL {
   return sql`node_role(${node}, ${principalArguments(principal)})`
 }
 
-/** From best to worst. */
-const statuses: readonly RetrievalStatus[] = [
-  'RAG Available',
-  'Processing',
-  'Pending',
-  'Not Supported',
-  'Failed',
-]
+/** From best to worst. OpenAI's clients poll until `status` is `processed` or `error`. */
+const statuses = [
+  { retrieval_status: 'RAG Available', status: 'processed' },
+  { retrieval_status: 'Processing', status: 'processing' },
+  { retrieval_status: 'Pending', status: 'processing' },
+  { retrieval_status: 'Not Supported', status: 'processed' },
+  { retrieval_status: 'Failed', status: 'error' },
+] as const
 
-export function rankOfStatus(status: RetrievalStatus): number {
-  return statuses.indexOf(status)
+export function rankOfStatus(
+  retrievalStatus: (typeof statuses)[number]['retrieval_status'],
+): number {
+  return statuses.findIndex((status) => status.retrieval_status === retrievalStatus)
 }
 
 /** A subquery: the states of a file in the collections that the principal can see. */
@@ -72,68 +68,68 @@ type StateRow = {
   readonly rank: number
 }
 
-/** Columns of files are null in a folder, and `childCounts` in a file. */
-type ViewRow = Omit<
-  FileView,
-  'kind' | 'role' | 'createdAt' | 'updatedAt' | 'expiresAt' | 'retrieval'
-> &
-  Pick<FolderView, 'childCounts'> & {
-    readonly kind: 'file' | 'folder'
+type TimeField = 'created_at' | 'updated_at' | 'expires_at'
+
+/** Columns of files are null in a folder, and `child_counts` in a file. */
+type NodeRow = Omit<FileRecord, 'object' | 'filename' | 'my_role' | TimeField | RetrievalField> &
+  Record<'created_at' | 'updated_at', number> &
+  Pick<FolderRecord, 'child_counts'> & {
+    readonly object: NodeRecord['object']
+    readonly expires_at: number | null
     readonly rank: number
-    readonly createdMs: number
-    readonly updatedMs: number
-    readonly expiresMs: number | null
     readonly states: readonly StateRow[] | null
-    readonly sortKey: string
+    readonly sort_key: string
   }
 
-export type SortedView = { readonly view: NodeView; readonly sortKey: string }
+type RetrievalField = 'status' | 'retrieval_status' | 'retrieval'
+
+export type SortedRecord = { readonly record: NodeRecord; readonly sortKey: string }
 
 /**
  * The readable nodes of a page in its order. `page` selects the columns of `node`, a `sort_key`, and a
  * `position` to sort by.
  */
-export async function readViews(
+export async function readRecords(
   handle: Handle,
   principal: RequestPrincipal,
   page: SQL,
-): Promise<readonly SortedView[]> {
-  const rows = await handle.execute<ViewRow>(sql`
+): Promise<readonly SortedRecord[]> {
+  const rows = await handle.execute<NodeRow>(sql`
     with page as materialized (${page}),
     ranked as materialized (
       select page.*, ${rankOn(sql`page.id`, principal)} as rank from page),
     readable as materialized (
       select parent.id from (select distinct parent_id as id from page offset 0) parent
       where ${rankOn(sql`parent.id`, principal)} is not null)
-    select ranked.id, ranked.kind, ranked.name, ranked.version, ranked.rank,
-      ranked.owner_id as "ownerId", app_user.subject as "ownerName",
-      ranked.created_by as "createdBy", ranked.sort_key as "sortKey",
-      (select readable.id from readable where readable.id = ranked.parent_id) as "folderId",
-      ${millis(sql`ranked.created_at`)} as "createdMs",
-      ${millis(sql`ranked.updated_at`)} as "updatedMs",
-      ${millis(sql`file.expires_at`)} as "expiresMs",
-      file.bytes::float8 as bytes, file.mime_type as "mimeType", file.sha256, file.attributes,
-      file.purpose, is_node_shared(ranked.id) as "isShared",
+    select ranked.id, ranked.kind as object, ranked.name, ranked.version, ranked.rank,
+      json_build_object('id', ranked.owner_id, 'name', app_user.subject) as owner,
+      ranked.created_by, ranked.sort_key,
+      (select readable.id from readable where readable.id = ranked.parent_id) as folder_id,
+      ${millis(sql`ranked.created_at`)} as created_at,
+      ${millis(sql`ranked.updated_at`)} as updated_at,
+      ${millis(sql`file.expires_at`)} as expires_at,
+      file.bytes::float8 as bytes, file.mime_type, file.sha256, file.attributes, file.purpose,
+      is_node_shared(ranked.id) as shared,
       case ranked.kind when 'file' then (select json_agg(state_row order by state_row.name)
         from ${statesOf(sql`ranked.id`, principal)} state_row) end as states,
       case ranked.kind when 'folder' then json_build_object(
-        'files', ${countOf('file')}, 'folders', ${countOf('folder')}) end as "childCounts"
+        'files', ${countOf('file')}, 'folders', ${countOf('folder')}) end as child_counts
     from ranked
     left join file on file.node_id = ranked.id
     left join app_user on app_user.id = ranked.owner_id
     where ranked.rank is not null
     order by ranked.position`)
-  return rows.map((row) => ({ view: viewOf(row), sortKey: row.sortKey }))
+  return rows.map((row) => ({ record: renderRow(row), sortKey: row.sort_key }))
 }
 
-export async function readView(
+export async function readRecord(
   handle: Handle,
   principal: RequestPrincipal,
   id: string,
-): Promise<NodeView | undefined> {
+): Promise<NodeRecord | undefined> {
   const page = sql`select node.*, '' as sort_key, 1 as position from node where id = ${id}::uuid`
-  const [found] = await readViews(handle, principal, page)
-  return found?.view
+  const [found] = await readRecords(handle, principal, page)
+  return found?.record
 }
 
 /** The limit and the order make the planner use the index. */
@@ -152,40 +148,49 @@ export function millis(column: SQL): SQL {
   return sql`(extract(epoch from ${column}) * 1000)::float8`
 }
 
-function viewOf(row: ViewRow): NodeView {
-  const { kind, rank, createdMs, updatedMs, expiresMs, states, sortKey: _, ...columns } = row
-  const { bytes, mimeType, sha256, attributes, purpose, childCounts, ...fields } = columns
+function renderRow(row: NodeRow): NodeRecord {
+  const { object, rank, child_counts, states, sort_key: _, ...columns } = row
+  const { bytes, mime_type, sha256, attributes, purpose, expires_at, ...fields } = columns
   const node = {
     ...fields,
-    createdAt: new Date(createdMs),
-    updatedAt: new Date(updatedMs),
-    role: roleOfRank(rank),
+    created_at: new Date(fields.created_at).toISOString(),
+    updated_at: new Date(fields.updated_at).toISOString(),
+    my_role: roleOfRank(rank),
   }
-  if (kind === 'folder') return { ...node, kind, childCounts }
-  const content = { bytes, mimeType, sha256, attributes, purpose }
-  const expiresAt = expiresMs === null ? null : new Date(expiresMs)
-  return { ...node, kind, ...content, expiresAt, retrieval: retrievalOf(states ?? []) }
+  if (object === 'folder') return { ...node, object, child_counts }
+  return {
+    ...node,
+    object,
+    filename: node.name,
+    bytes,
+    mime_type,
+    sha256,
+    attributes,
+    purpose,
+    expires_at: expires_at === null ? null : new Date(expires_at).toISOString(),
+    ...renderRetrieval(states ?? []),
+  }
 }
 
-function retrievalOf(states: readonly StateRow[]): FileRetrieval | null {
-  const worst = states.reduce<StateRow | undefined>(
-    (worst, state) => (worst === undefined || state.rank > worst.rank ? state : worst),
-    undefined,
-  )
+/** The worst state in any collection. */
+function renderRetrieval(states: readonly StateRow[]): Pick<FileRecord, RetrievalField> {
+  const worst = states.toSorted((one, other) => other.rank - one.rank)[0]
   const status = statuses[worst?.rank ?? -1]
-  if (worst === undefined || status === undefined) return null
+  if (worst === undefined || status === undefined) {
+    return { status: 'processed', retrieval_status: null, retrieval: null }
+  }
   const { error_code: code, error_message: message } = worst
   const finalStates: Record<string, string> = {
     done: 'completed',
     skipped: 'skipped',
     failed: 'error',
   }
-  return {
-    status,
+  const retrieval = {
     state: finalStates[worst.state] ?? worst.stage ?? 'waiting',
     error: worst.rank < 3 || code === null ? null : { code, message: message ?? '' },
     // Collections that share an index share the passages of a file.
     chunks: Math.max(...states.map(({ chunks }) => chunks)),
     collections: states.map(({ name }) => name),
   }
+  return { ...status, retrieval }
 }
