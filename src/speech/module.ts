@@ -7,7 +7,7 @@ import { speechEndpoints } from './endpoints.ts'
 import { createEnginePool } from './engines/pool.ts'
 import { openRecognition } from './recognition/open-recognition.ts'
 import type { OpenRecognition } from './recognition/recognition.ts'
-import { createSpeechSessions, type SpeechSessions } from './session/sessions.ts'
+import { SpeechSessions } from './session/sessions.ts'
 import { transcriptionEndpoints } from './transcriptions/endpoints.ts'
 import { createTranscriptions, type Transcriptions } from './transcriptions/transcriptions.ts'
 
@@ -20,7 +20,7 @@ export const speechModule = module({
     const pool = createEnginePool(config.engine, { log, environment: programEnvironment() })
     const recognitionDeps = { pool, settings: config.speech, log }
     const open: OpenRecognition = (options) => openRecognition(recognitionDeps, options)
-    const speech = createSpeechSessions({
+    const speech = new SpeechSessions({
       config,
       log,
       languages: pool.languages,

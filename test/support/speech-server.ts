@@ -9,7 +9,7 @@ import { speechEndpoints } from '#speech/endpoints.ts'
 import type { Engine } from '#speech/engine.ts'
 import { poolEngines } from '#speech/engines/pool.ts'
 import { openRecognition } from '#speech/recognition/open-recognition.ts'
-import { createSpeechSessions, type SpeechSessions } from '#speech/session/sessions.ts'
+import { SpeechSessions } from '#speech/session/sessions.ts'
 import { socketSettings } from '#surfaces/responses/websocket.ts'
 import { createLog } from '#telemetry/log.ts'
 import type { Gateway } from './gateway.ts'
@@ -55,7 +55,7 @@ export function startSpeechServer(
   const settings = config.speech
   const pool = poolEngines(options.engines ?? [createScriptedEngine()], log)
   const sockets = createOpenSockets()
-  const sessions = createSpeechSessions({
+  const sessions = new SpeechSessions({
     config,
     log,
     languages: pool.languages,

@@ -1,46 +1,35 @@
-import type { AudioDecoder, AudioFormat } from '#speech/decoders/decoder.ts'
+import type { AudioDecoder } from '#speech/decoders/decoder.ts'
 import { openAudioDecoder } from '#speech/decoders/open-decoder.ts'
 import type { Recognition } from '#speech/recognition/live-recognition.ts'
-import type {
-  OpenRecognition,
-  RecognitionOptions,
-  RecognitionStats,
-} from '#speech/recognition/recognition.ts'
-import type { AudioQueue } from './audio-queue.ts'
-import { fromDecoderError, fromEngineError, type SessionError } from './session-error.ts'
-
-export type AudioPipelineOptions = {
-  readonly recognition: RecognitionOptions
-  readonly format: AudioFormat
-  readonly queue: AudioQueue
-  /** False suspends the pipeline until the next `run`. */
-  readonly mayContinue: () => boolean
-  /** An item was taken from the queue. */
-  readonly onTaken: () => void
-  /** All audio up to the end was written to the recognition. */
-  readonly onEnd: () => void
-  /** Decoding failed; the pipeline has stopped. */
-  readonly onFailed: (error: SessionError) => void
-}
+import type { RecognitionOptions, RecognitionStats } from '#speech/recognition/recognition.ts'
+import type { SpeechSession } from './session.ts'
+import { fromDecoderError, fromEngineError } from './session-error.ts'
+import type { Transcriber } from './transcriber.ts'
 
 /** Steps, each of at most 200 ms of audio, in one turn of the event loop. */
 const stepsPerTurn = 16
 
 /** Rejects with a `SessionError`; nothing stays allocated then. */
 export async function openAudioPipeline(
-  open: OpenRecognition,
-  options: AudioPipelineOptions,
+  session: SpeechSession,
+  transcriber: Transcriber,
+  events: Pick<RecognitionOptions, 'signal' | 'listener'>,
 ): Promise<AudioPipeline> {
-  const recognition = await open(options.recognition).catch((error: unknown) => {
-    throw fromEngineError(error)
-  })
-  const decoder = await openAudioDecoder(options.format, recognition.sampleRateHz).catch(
-    (error: unknown) => {
-      recognition.abort()
-      throw fromDecoderError(error)
-    },
-  )
-  return new AudioPipeline(recognition, decoder, options)
+  const { query, handshake } = session.start
+  const { credit: _, ...options } = handshake.options
+  const { language } = query
+  const recognition = await session.deps
+    .openRecognition({ ...options, ...events, language, engineName: null })
+    .catch((error: unknown) => {
+      throw fromEngineError(error)
+    })
+  try {
+    const decoder = await openAudioDecoder(handshake.format, recognition.sampleRateHz)
+    return new AudioPipeline(recognition, decoder, session, transcriber)
+  } catch (error) {
+    recognition.abort()
+    throw fromDecoderError(error)
+  }
 }
 
 /**
@@ -50,7 +39,8 @@ export async function openAudioPipeline(
 export class AudioPipeline {
   readonly recognition: Recognition
   readonly decoder: AudioDecoder
-  readonly #options: AudioPipelineOptions
+  readonly #session: SpeechSession
+  readonly #transcriber: Transcriber
   #samples = 0
   /** Decoded pieces of the current item. */
   #pieces: Iterator<Int16Array> | null = null
@@ -60,10 +50,16 @@ export class AudioPipeline {
   #nextTurn: ReturnType<typeof setImmediate> | null = null
   #stats: RecognitionStats | null = null
 
-  constructor(recognition: Recognition, decoder: AudioDecoder, options: AudioPipelineOptions) {
+  constructor(
+    recognition: Recognition,
+    decoder: AudioDecoder,
+    session: SpeechSession,
+    transcriber: Transcriber,
+  ) {
     this.recognition = recognition
     this.decoder = decoder
-    this.#options = options
+    this.#session = session
+    this.#transcriber = transcriber
   }
 
   /** Processes what is queued; to be called after new input or when the recognition is writable. */
@@ -92,14 +88,14 @@ export class AudioPipeline {
     this.#isRunning = true
     try {
       let steps = 0
-      while (!this.#isStopped && this.#options.mayContinue() && this.#step()) {
+      while (!this.#isStopped && !this.#session.isReaderFull() && this.#step()) {
         if (++steps < stepsPerTurn) continue
         this.#nextTurn = setImmediate(() => this.#runTurn())
         break
       }
     } catch (error) {
       this.#isStopped = true
-      this.#options.onFailed(fromDecoderError(error))
+      this.#transcriber.fail(fromDecoderError(error))
     } finally {
       this.#isRunning = false
     }
@@ -108,7 +104,7 @@ export class AudioPipeline {
   /** Returns whether there may be more to do now. */
   #step(): boolean {
     if (this.#pieces !== null) return this.#writeNext(this.#pieces)
-    const item = this.#options.queue.take()
+    const item = this.#session.queue.take()
     if (item === null) return false
     switch (item.type) {
       case 'audio':
@@ -121,7 +117,8 @@ export class AudioPipeline {
         this.#isEnding = true
         this.#pieces = this.decoder.end()[Symbol.iterator]()
     }
-    this.#options.onTaken()
+    this.#session.queue.resumeIfDrained()
+    this.#transcriber.acknowledge()
     return true
   }
 
@@ -136,7 +133,7 @@ export class AudioPipeline {
     this.#pieces = null
     if (!this.#isEnding) return true
     this.#isStopped = true
-    this.#options.onEnd()
+    this.#transcriber.endRecognition()
     return false
   }
 }

@@ -3,6 +3,7 @@ import type { RecognitionProgress } from '#speech/recognition/recognition.ts'
 import type { ClientSocket } from './outbox.ts'
 import { ackIntervalMs, wholeMs } from './render-frames.ts'
 import type { UnsentFrame } from './server-frames.ts'
+import type { SpeechSession } from './session.ts'
 import { SessionError } from './session-error.ts'
 
 /** Undecoded audio of all sessions in this process. */
@@ -24,15 +25,6 @@ export class AudioBudget {
   isExceeded(): boolean {
     return this.queuedBytes > this.#bytesMax
   }
-}
-
-type AudioQueueOptions = {
-  readonly format: AudioFormat
-  readonly usesCredit: boolean
-  readonly queueBytesMax: number
-  readonly budget: AudioBudget
-  /** Whether too many frames wait for the client; then its audio is not read either. */
-  readonly isReaderFull: () => boolean
 }
 
 type QueueMarker = { readonly type: 'finalize'; readonly id: string } | { readonly type: 'end' }
@@ -62,7 +54,9 @@ const creditToleranceBytes = 65_536
 export class AudioQueue {
   /** Including audio that arrived after the end of the input. */
   receivedBytes = 0
-  readonly #options: AudioQueueOptions
+  readonly #session: SpeechSession
+  readonly #format: AudioFormat
+  readonly #usesCredit: boolean
   readonly #keepsPackets: boolean
   readonly #entries: Entry[] = []
   #socket: ClientSocket | null = null
@@ -79,9 +73,12 @@ export class AudioQueue {
   #processedMs = 0
   #ackedMs = 0
 
-  constructor(options: AudioQueueOptions) {
-    this.#options = options
-    this.#keepsPackets = options.format.container === 'raw'
+  constructor(session: SpeechSession) {
+    const { format, options } = session.start.handshake
+    this.#session = session
+    this.#format = format
+    this.#usesCredit = options.credit
+    this.#keepsPackets = format.container === 'raw'
   }
 
   attach(socket: ClientSocket): void {
@@ -108,8 +105,7 @@ export class AudioQueue {
   /** Queues audio. Throws `flow_violation` if the client ignores its credit. */
   push(bytes: Uint8Array): void {
     this.receivedBytes += bytes.length
-    const { usesCredit } = this.#options
-    if (usesCredit && this.receivedBytes > this.#creditBytes + creditToleranceBytes) {
+    if (this.#usesCredit && this.receivedBytes > this.#creditBytes + creditToleranceBytes) {
       const message = 'The client sent more audio than its credit allows.'
       throw new SessionError('flow_violation', message)
     }
@@ -144,8 +140,8 @@ export class AudioQueue {
 
   /** Pauses the client if the queue has become full. */
   pauseIfFull(): void {
-    const { isReaderFull } = this.#options
-    if (this.#isFull || (this.#storedBytes <= this.#windowBytes() && !isReaderFull())) return
+    if (this.#isFull) return
+    if (this.#storedBytes <= this.#windowBytes() && !this.#session.isReaderFull()) return
     this.#isFull = true
     this.#applyBackpressure()
   }
@@ -153,7 +149,7 @@ export class AudioQueue {
   /** Resumes the client if the queue has drained enough. */
   resumeIfDrained(): void {
     if (!this.#isFull || this.#storedBytes > this.#windowBytes() * lowWaterShare) return
-    if (this.#options.isReaderFull()) return
+    if (this.#session.isReaderFull()) return
     this.#isFull = false
     this.#applyBackpressure()
   }
@@ -171,7 +167,7 @@ export class AudioQueue {
 
   /** The next acknowledgement, if the client uses credit and one is due. */
   nextAck(readProgress: () => RecognitionProgress): UnsentFrame | null {
-    if (!this.#options.usesCredit) return null
+    if (!this.#usesCredit) return null
     const { receivedMs, processedMs, finalMs } = readProgress()
     this.#processedMs = processedMs
     if (!this.#isAckDue()) return null
@@ -187,7 +183,7 @@ export class AudioQueue {
 
   /** The duration of the queued audio; for compressed audio estimated from what was decoded. */
   queuedMs(decodedMs: number): number {
-    const msPerByte = pcmMsPerByte(this.#options.format)
+    const msPerByte = pcmMsPerByte(this.#format)
     return this.#storedBytes * (msPerByte ?? decodedMs / Math.max(1, this.#takenBytes))
   }
 
@@ -222,7 +218,8 @@ export class AudioQueue {
   }
 
   #windowBytes(): number {
-    const { budget, queueBytesMax } = this.#options
+    const { budget, settings } = this.#session.deps
+    const { queueBytesMax } = settings
     return budget.isExceeded() ? Math.floor(queueBytesMax / 2) : queueBytesMax
   }
 
@@ -247,7 +244,7 @@ export class AudioQueue {
 
   #addStored(bytes: number): void {
     this.#storedBytes += bytes
-    this.#options.budget.add(bytes)
+    this.#session.deps.budget.add(bytes)
   }
 
   #blockFor(bytes: number): Block {

@@ -1,13 +1,11 @@
-import type { Config } from '#config/schema.ts'
-import type { Language } from '#speech/engine.ts'
-import type { Log } from '#telemetry/log.ts'
-import { type ResumeRequest, readHandshake } from './client-frames.ts'
+import { readHandshake } from './client-frames.ts'
 import type { ClientSocket } from './outbox.ts'
 import { readSessionQuery, type SessionQuery } from './query.ts'
 import { renderSessionError } from './render-frames.ts'
 import { renderFrame } from './server-frames.ts'
-import type { AttachedConnection, SessionContext, SessionStart, SpeechSession } from './session.ts'
+import type { SessionContext, SpeechSession } from './session.ts'
 import { fromRequestError, SessionError, sessionError } from './session-error.ts'
+import type { SpeechSessions } from './sessions.ts'
 
 /** The upgrade request of a client. */
 export type UpgradeRequest = {
@@ -15,22 +13,6 @@ export type UpgradeRequest = {
   readonly requestId: string
   /** Rejects if the client is not authorised. */
   readonly context: Promise<SessionContext>
-}
-
-export type ConnectionDeps = {
-  readonly settings: Config['speech']
-  /** Languages that at least one engine serves. */
-  readonly languages: readonly Language[]
-  readonly log: Log
-  /** Throws a `SessionError` at capacity, as the next two do; null: the user is not known yet. */
-  readonly admit: (userId: string | null) => void
-  readonly startSession: (start: SessionStart) => SpeechSession
-  readonly findSession: (
-    resume: ResumeRequest,
-    userId: string,
-    query: SessionQuery,
-  ) => SpeechSession
-  readonly onClosed: (connection: Connection) => void
 }
 
 /** Audio messages may be longer than text messages. */
@@ -45,9 +27,9 @@ const lingerMs = 200
  * One client socket: authorisation, handshake, and then the session that it is attached to. Owns
  * the closing of the socket.
  */
-export class Connection implements AttachedConnection {
+export class Connection {
   readonly socket: ClientSocket
-  readonly #deps: ConnectionDeps
+  readonly #sessions: SpeechSessions
   readonly #request: UpgradeRequest
   #isOpen = true
   #isClosing = false
@@ -56,8 +38,8 @@ export class Connection implements AttachedConnection {
   #session: SpeechSession | null = null
   #handshakeBy = Number.POSITIVE_INFINITY
 
-  constructor(deps: ConnectionDeps, request: UpgradeRequest, socket: ClientSocket) {
-    this.#deps = deps
+  constructor(sessions: SpeechSessions, request: UpgradeRequest, socket: ClientSocket) {
+    this.#sessions = sessions
     this.#request = request
     this.socket = socket
   }
@@ -66,8 +48,8 @@ export class Connection implements AttachedConnection {
     // A draining process may have closed it already.
     if (this.#isClosing) return
     try {
-      const query = readSessionQuery(this.#request.parameters, this.#deps.languages)
-      this.#deps.admit(null)
+      const query = readSessionQuery(this.#request.parameters, this.#sessions.languages)
+      this.#sessions.admit(null)
       // Nothing is read before the client is authorised.
       this.socket.pause()
       void this.#authorize(query)
@@ -79,7 +61,7 @@ export class Connection implements AttachedConnection {
   receive(message: string | Uint8Array): void {
     if (this.#isClosing) return
     try {
-      const { frameBytesMax } = this.#deps.settings
+      const { frameBytesMax } = this.#sessions.settings
       const lengthMax = typeof message === 'string' ? textCharsMax : frameBytesMax
       if (message.length > lengthMax) {
         const fault = `A message of this kind may have at most ${lengthMax} bytes.`
@@ -101,7 +83,7 @@ export class Connection implements AttachedConnection {
     this.#isOpen = false
     this.#session?.onDisconnect(closeCode)
     this.#session = null
-    this.#deps.onClosed(this)
+    this.#sessions.disconnected(this)
   }
 
   /** Accepts no more work; closes when the work in progress has finished. */
@@ -122,7 +104,7 @@ export class Connection implements AttachedConnection {
     // Live sessions are checked by `SpeechSessions`.
     if (this.#session?.isOver()) this.#session.tick()
     if (this.#session !== null || performance.now() < this.#handshakeBy) return
-    const { handshakeMs } = this.#deps.settings
+    const { handshakeMs } = this.#sessions.settings
     const message = `The first message did not arrive within ${handshakeMs} ms.`
     this.#reject(new SessionError('handshake_timeout', message))
   }
@@ -133,6 +115,7 @@ export class Connection implements AttachedConnection {
     return this.#admitted?.context.principal.userId ?? null
   }
 
+  /** Closes the socket once. */
   finish(closeCode: number, reason: string): void {
     if (this.#isClosing) return
     this.#isClosing = true
@@ -145,6 +128,7 @@ export class Connection implements AttachedConnection {
     }
   }
 
+  /** Sends the last frame and closes, because another connection has resumed the session. */
   supersede(frame: string, { closeCode, code }: SessionError): void {
     this.#session = null
     this.socket.sendText(frame)
@@ -155,9 +139,9 @@ export class Connection implements AttachedConnection {
     try {
       const context = await this.#request.context
       if (!this.#isOpen || this.#isClosing) return
-      this.#deps.admit(context.principal.userId)
+      this.#sessions.admit(context.principal.userId)
       this.#admitted = { context, query }
-      this.#handshakeBy = performance.now() + this.#deps.settings.handshakeMs
+      this.#handshakeBy = performance.now() + this.#sessions.settings.handshakeMs
       this.socket.resume()
     } catch (error) {
       this.#reject(error)
@@ -172,10 +156,10 @@ export class Connection implements AttachedConnection {
     const { resume } = handshake
     // The session is assigned before it starts, because it may close this connection immediately.
     if (resume === null) {
-      this.#session = this.#deps.startSession({ context, query, handshake })
+      this.#session = this.#sessions.startSession({ context, query, handshake })
       this.#session.open(this)
     } else {
-      this.#session = this.#deps.findSession(resume, context.principal.userId, query)
+      this.#session = this.#sessions.findSession(resume, context.principal.userId, query)
       this.#session.resume(this, resume.lastSeq)
     }
   }
@@ -183,7 +167,7 @@ export class Connection implements AttachedConnection {
   #reject(cause: unknown): void {
     if (!this.#isOpen || this.#isClosing) return
     const error = cause instanceof SessionError ? cause : fromRequestError(cause)
-    this.#deps.log.info('speech session refused', {
+    this.#sessions.log.info('speech session refused', {
       request_id: this.#request.requestId,
       code: error.code,
       reason: error.message,

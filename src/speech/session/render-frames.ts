@@ -7,24 +7,25 @@ import type {
   Transcript,
 } from '#speech/recognition/recognition.ts'
 import type { SessionStats, UnsentFrame } from './server-frames.ts'
+import type { SessionStart, SpeechSession } from './session.ts'
 import type { SessionError } from './session-error.ts'
-import type { TranscriberOptions } from './transcriber.ts'
 
 /** Renders internal events and statistics as frames of the wire protocol. */
 
 export const ackIntervalMs = 250
 
 export function renderReady(
-  { sessionId, query, handshake, settings, resumeToken, queue }: TranscriberOptions,
+  { id, start, deps: { settings }, resumeToken, queue }: SpeechSession,
   { engine, sampleRateHz: engineRateHz }: Recognition,
   isResumed: boolean,
 ): UnsentFrame {
+  const { query, handshake } = start
   const { encoding, container, channels, sampleRateHz } = handshake.format
   const { credit } = handshake.options
   return {
     type: 'session_ready',
     protocol: 1,
-    session_id: sessionId,
+    session_id: id,
     resumed: isResumed,
     received_bytes: queue.receivedBytes,
     lang: query.language,
@@ -48,7 +49,7 @@ export function renderReady(
       credit_bytes: credit ? queue.grantCredit() : null,
       ack_interval_ms: credit ? ackIntervalMs : null,
     },
-    resume_token: resumeToken,
+    resume_token: settings.resumeMs > 0 ? resumeToken : null,
   }
 }
 
@@ -57,7 +58,7 @@ export function renderEvent(
     RecognitionEvent,
     { type: 'speech-start' | 'transcript' | 'finalized' | 'warning' }
   >,
-  { query, handshake }: Pick<TranscriberOptions, 'query' | 'handshake'>,
+  { query, handshake }: SessionStart,
 ): UnsentFrame {
   switch (event.type) {
     case 'speech-start':

@@ -7,11 +7,12 @@ import type { OpenRecognition } from '#speech/recognition/recognition.ts'
 import { warning } from '#speech/recognition/warnings.ts'
 import { type AudioBudget, AudioQueue } from './audio-queue.ts'
 import type { Handshake, ResumeRequest } from './client-frames.ts'
-import { type ClientSocket, Outbox } from './outbox.ts'
+import type { Connection } from './connection.ts'
+import { Outbox } from './outbox.ts'
 import type { SessionQuery } from './query.ts'
 import { renderSessionError } from './render-frames.ts'
 import { renderFrame } from './server-frames.ts'
-import { type SessionError, sessionError } from './session-error.ts'
+import { sessionError } from './session-error.ts'
 import { type SessionEnding, Transcriber } from './transcriber.ts'
 
 export type SessionDeps = {
@@ -31,14 +32,7 @@ export type SessionStart = {
   readonly handshake: Handshake
 }
 
-/** The client connection that a session is attached to. */
-export type AttachedConnection = {
-  readonly socket: ClientSocket
-  /** Closes the socket once. */
-  finish(closeCode: number, reason: string): void
-  /** Sends the last frame and closes, because another connection has resumed the session. */
-  supersede(frame: string, error: SessionError): void
-}
+type AttachedConnection = Pick<Connection, 'socket' | 'finish' | 'supersede'>
 
 /** Clients that close with one of these codes do not resume. */
 const deliberateCloseCodes = [1000, 1001, 1005]
@@ -53,18 +47,19 @@ const pingMs = 1_000
  */
 export class SpeechSession {
   readonly id = newId('stt_')
+  readonly resumeToken = newId('')
+  readonly deps: SessionDeps
   readonly start: SessionStart
-  readonly #resumeToken = newId('')
-  readonly #settings: Config['speech']
-  readonly #drainMs: number
-  readonly #outbox: Outbox
-  readonly #queue: AudioQueue
-  readonly #transcriber: Transcriber
+  readonly outbox: Outbox
+  readonly queue: AudioQueue
+  /** How often the client has resumed it. */
+  resumes = 0
+  readonly #onEnded: (ending: SessionEnding) => void
+  readonly #transcriber = new Transcriber(this)
   #connection: AttachedConnection | null = null
   #endedAt = 0
   #isAborted = false
   #isDraining = false
-  #resumes = 0
   #pingedAt = 0
   #receivedAt = performance.now()
   #attachedAt = performance.now()
@@ -72,40 +67,12 @@ export class SpeechSession {
   #readerMovedAt = performance.now()
 
   /** `onEnded` is called once, after the engine was released. */
-  constructor(
-    { openRecognition, settings, drainMs, budget }: SessionDeps,
-    start: SessionStart,
-    onEnded: (ending: SessionEnding) => void,
-  ) {
-    const { handshake, query } = start
+  constructor(deps: SessionDeps, start: SessionStart, onEnded: (ending: SessionEnding) => void) {
+    this.deps = deps
     this.start = start
-    this.#settings = settings
-    this.#drainMs = drainMs
-    this.#outbox = new Outbox(settings.resumeCharsMax)
-    this.#queue = new AudioQueue({
-      format: handshake.format,
-      usesCredit: handshake.options.credit,
-      queueBytesMax: settings.queueBytesMax,
-      budget,
-      isReaderFull: () => this.#isReaderFull(),
-    })
-    this.#transcriber = new Transcriber({
-      sessionId: this.id,
-      resumeToken: settings.resumeMs > 0 ? this.#resumeToken : null,
-      query,
-      handshake,
-      settings,
-      openRecognition,
-      queue: this.#queue,
-      outbox: this.#outbox,
-      resumes: () => this.#resumes,
-      mayContinue: () => !this.#isReaderFull(),
-      onEnded: (ending) => {
-        this.#endedAt = performance.now()
-        onEnded(ending)
-        this.#closeConnection(ending)
-      },
-    })
+    this.#onEnded = onEnded
+    this.outbox = new Outbox(deps.settings.resumeCharsMax)
+    this.queue = new AudioQueue(this)
   }
 
   /** Starts the session on its first connection. */
@@ -126,8 +93,8 @@ export class SpeechSession {
 
   /** The socket accepts more frames. */
   onDrain(): void {
-    this.#outbox.flush()
-    this.#queue.resumeIfDrained()
+    this.outbox.flush()
+    this.queue.resumeIfDrained()
     this.#transcriber.run()
   }
 
@@ -140,13 +107,13 @@ export class SpeechSession {
 
   /** Whether a client may resume it, if only for its last frames. */
   isResumable(): boolean {
-    return this.#transcriber.wasReady && !this.#isAborted && this.#settings.resumeMs > 0
+    return this.#transcriber.wasReady && !this.#isAborted && this.deps.settings.resumeMs > 0
   }
 
   /** Whether this client may resume this session. */
   matches(resume: ResumeRequest, userId: string, query: SessionQuery): boolean {
     const { context, query: own } = this.start
-    const [token, ownToken] = [Buffer.from(resume.token), Buffer.from(this.#resumeToken)]
+    const [token, ownToken] = [Buffer.from(resume.token), Buffer.from(this.resumeToken)]
     return (
       this.isResumable() &&
       token.length === ownToken.length &&
@@ -167,14 +134,14 @@ export class SpeechSession {
       this.#closeConnection(ending)
       return
     }
-    this.#resumes++
+    this.resumes++
     this.#receivedAt = performance.now()
     if (droppedSeq > lastSeq) {
       const details = { after_seq: lastSeq, to_seq: droppedSeq }
-      this.#outbox.push(warning('frames_forgotten', details))
+      this.outbox.push(warning('frames_forgotten', details))
     }
     this.#transcriber.announceReady(true)
-    this.#queue.pauseIfFull()
+    this.queue.pauseIfFull()
   }
 
   /** Checks the deadlines; called periodically for all sessions. */
@@ -182,7 +149,7 @@ export class SpeechSession {
     // Bun 1.4.5 does not call `drain` if the buffer emptied while a message arrived (measured).
     this.onDrain()
     if (this.isOver()) {
-      const isStuck = performance.now() - this.#endedAt >= this.#settings.readerStallMs
+      const isStuck = performance.now() - this.#endedAt >= this.deps.settings.readerStallMs
       if (isStuck) this.#connection?.socket.terminate()
       return
     }
@@ -198,7 +165,7 @@ export class SpeechSession {
       return
     }
     this.#isDraining = true
-    this.#transcriber.expectFinalsWithin(this.#drainMs)
+    this.#transcriber.expectFinalsWithin(this.deps.drainMs)
     this.#transcriber.endInput(sessionError('draining'))
   }
 
@@ -218,33 +185,37 @@ export class SpeechSession {
 
   /** Whether it is in progress or frames wait for the client. */
   isBusy(): boolean {
-    return this.#connection !== null && (!this.isOver() || this.#outbox.pendingBytes() > 0)
+    return this.#connection !== null && (!this.isOver() || this.outbox.pendingBytes() > 0)
   }
 
   /** Whether it ended so long ago that its last frames are no longer kept. */
   isExpired(): boolean {
-    return this.isOver() && performance.now() - this.#endedAt >= this.#settings.resumeMs
+    return this.isOver() && performance.now() - this.#endedAt >= this.deps.settings.resumeMs
   }
 
-  unreadBytes(): number {
-    return this.#outbox.pendingBytes()
+  /** Whether too many frames wait for the client; then its audio is not processed either. */
+  isReaderFull(): boolean {
+    const { readerBytesMax } = this.deps.settings
+    return this.#connection !== null && this.outbox.pendingBytes() > readerBytesMax
   }
 
-  /** Characters of the frames kept for a client that resumes. */
-  logChars(): number {
-    return this.#outbox.logChars()
+  /** The transcriber has released the engine and pushed the last frame. */
+  onEnded(ending: SessionEnding): void {
+    this.#endedAt = performance.now()
+    this.#onEnded(ending)
+    this.#closeConnection(ending)
   }
 
   #attach(connection: AttachedConnection, lastSeq: number) {
     this.#connection = connection
-    this.#queue.attach(connection.socket)
-    return this.#outbox.attach(connection.socket, lastSeq)
+    this.queue.attach(connection.socket)
+    return this.outbox.attach(connection.socket, lastSeq)
   }
 
   #detach(): void {
     this.#connection = null
-    this.#queue.detach()
-    this.#outbox.detach()
+    this.queue.detach()
+    this.outbox.detach()
   }
 
   #supersedeConnection(): void {
@@ -252,29 +223,24 @@ export class SpeechSession {
     if (connection === null) return
     this.#detach()
     const error = sessionError('session_taken_over')
-    const frame = renderFrame(renderSessionError(error, null), this.#outbox.takeSeq())
+    const frame = renderFrame(renderSessionError(error, null), this.outbox.takeSeq())
     connection.supersede(frame, error)
   }
 
   #closeConnection({ closeCode, reason }: SessionEnding): void {
-    this.#outbox.finish(() => this.#connection?.finish(closeCode, reason))
-  }
-
-  #isReaderFull(): boolean {
-    const { readerBytesMax } = this.#settings
-    return this.#connection !== null && this.#outbox.pendingBytes() > readerBytesMax
+    this.outbox.finish(() => this.#connection?.finish(closeCode, reason))
   }
 
   #checkDeadlines() {
     const now = performance.now()
-    const { idleMs, sessionMsMax, resumeMs, readerStallMs } = this.#settings
+    const { idleMs, sessionMsMax, resumeMs, readerStallMs } = this.deps.settings
     const transcriber = this.#transcriber
     const isAttached = this.#connection !== null
-    const isHeldUp = this.#queue.isPaused() || this.#queue.storedBytes() > 0
+    const isHeldUp = this.queue.isPaused() || this.queue.storedBytes() > 0
     if (isAttached) this.#attachedAt = now
     // A client whose messages are not read is not idle.
     if (!isAttached || isHeldUp) this.#receivedAt = now
-    if (!isAttached || !this.#isReaderFull()) this.#readerMovedAt = now
+    if (!isAttached || !this.isReaderFull()) this.#readerMovedAt = now
     if (now - this.#attachedAt >= resumeMs && !isAttached) return this.abort('client_lost')
     if (now >= transcriber.finalsBy) {
       const reason = this.#isDraining ? 'draining' : 'finalize_timeout'
@@ -290,7 +256,7 @@ export class SpeechSession {
   }
 
   #pingIfPaused(): void {
-    if (!this.#queue.isPaused() || performance.now() - this.#pingedAt < pingMs) return
+    if (!this.queue.isPaused() || performance.now() - this.#pingedAt < pingMs) return
     this.#pingedAt = performance.now()
     this.#connection?.socket.ping()
   }

@@ -3,13 +3,13 @@ import type { Language } from '#speech/engine.ts'
 import type { OpenRecognition } from '#speech/recognition/recognition.ts'
 import type { Log } from '#telemetry/log.ts'
 import { AudioBudget } from './audio-queue.ts'
-import { Connection, type ConnectionDeps, type UpgradeRequest } from './connection.ts'
+import type { ResumeRequest } from './client-frames.ts'
+import { Connection, type UpgradeRequest } from './connection.ts'
 import type { ClientSocket } from './outbox.ts'
-import { SpeechSession } from './session.ts'
+import type { SessionQuery } from './query.ts'
+import { type SessionDeps, type SessionStart, SpeechSession } from './session.ts'
 import { noCapacity, SessionError } from './session-error.ts'
 import type { SessionEnding } from './transcriber.ts'
-
-export type SpeechSessions = ReturnType<typeof createSpeechSessions>
 
 export type SpeechSessionsDeps = {
   readonly config: Pick<Config, 'speech' | 'drain'>
@@ -24,108 +24,121 @@ const tickMs = 250
 /** Frames kept of ended sessions, for clients that have missed the last ones. */
 const endedCharsMax = 16_777_216
 
-/** The speech sessions of this process. */
-export function createSpeechSessions(deps: SpeechSessionsDeps) {
-  const { config, log } = deps
-  const settings = config.speech
-  const { sessionsMax, sessionsPerUserMax } = settings
-  const budget = new AudioBudget(settings.queueTotalBytesMax)
-  const connections = new Set<Connection>()
-  const live = new Map<string, SpeechSession>()
-  const ended = createEndedSessions(sessionsMax)
-  let timer: ReturnType<typeof setInterval> | null = null
+/** The connections and speech sessions of this process. Owns their limits and the timer. */
+export class SpeechSessions {
+  readonly settings: Config['speech']
+  readonly languages: readonly Language[]
+  readonly log: Log
+  readonly #sessionDeps: SessionDeps
+  readonly #budget: AudioBudget
+  readonly #connections = new Set<Connection>()
+  readonly #live = new Map<string, SpeechSession>()
+  readonly #ended: ReturnType<typeof createEndedSessions>
+  #timer: Timer | undefined
 
-  const sessionsOf = (userId: string) =>
-    [...live.values()].filter(({ start }) => start.context.principal.userId === userId).length
-  const pendingOf = (userId: string) =>
-    [...connections].filter((connection) => connection.pendingUserId() === userId).length
-
-  /** Why this user cannot start a session; null if possible. */
-  function refusal(userId: string): SessionError | null {
-    if (live.size >= sessionsMax) return noCapacity('sessions')
-    if (sessionsOf(userId) >= sessionsPerUserMax) return noCapacity('sessions_of_user')
-    return budget.isExceeded() ? noCapacity('audio') : null
+  constructor({ config, languages, log, openRecognition }: SpeechSessionsDeps) {
+    const settings = config.speech
+    this.settings = settings
+    this.languages = languages
+    this.log = log
+    this.#budget = new AudioBudget(settings.queueTotalBytesMax)
+    this.#ended = createEndedSessions(settings.sessionsMax)
+    const drainMs = Math.min(settings.finalizeMs, config.drain.graceMs)
+    this.#sessionDeps = { openRecognition, settings, budget: this.#budget, drainMs }
   }
 
-  /** Before the handshake it is not known whether the client resumes a session. */
-  function admit(userId: string | null): void {
+  /** Registers a socket after its upgrade. The caller opens it and forwards its events. */
+  connect(request: UpgradeRequest, socket: ClientSocket): Connection {
+    const connection = new Connection(this, request, socket)
+    this.#connections.add(connection)
+    this.#timer ??= setInterval(() => this.#tick(), tickMs)
+    return connection
+  }
+
+  disconnected(connection: Connection): void {
+    this.#connections.delete(connection)
+  }
+
+  /**
+   * Throws a `SessionError` at capacity. Before the handshake it is not known whether the client
+   * resumes a session. `userId`: null before the client is authorised.
+   */
+  admit(userId: string | null): void {
+    const { sessionsMax, sessionsPerUserMax } = this.settings
     // One connection for each session, and as many that start or resume one.
-    if (connections.size > sessionsMax * 2) throw noCapacity('sessions')
+    if (this.#connections.size > sessionsMax * 2) throw noCapacity('sessions')
     if (userId === null) return
-    if (pendingOf(userId) >= sessionsPerUserMax) throw noCapacity('sessions_of_user')
-    const refused = refusal(userId)
-    if (refused !== null && sessionsOf(userId) === 0) throw refused
+    const pending = [...this.#connections].filter((each) => each.pendingUserId() === userId)
+    if (pending.length >= sessionsPerUserMax) throw noCapacity('sessions_of_user')
+    if (this.#countOf(userId) === 0) this.#requireCapacity(userId)
   }
 
-  const connectionDeps: ConnectionDeps = {
-    settings,
-    languages: deps.languages,
-    log,
-    admit,
-    startSession(start) {
-      const refused = refusal(start.context.principal.userId)
-      if (refused !== null) throw refused
-      const drainMs = Math.min(settings.finalizeMs, config.drain.graceMs)
-      const session = new SpeechSession(
-        { openRecognition: deps.openRecognition, settings, budget, drainMs },
-        start,
-        (ending) => onEnded(session, ending),
-      )
-      live.set(session.id, session)
-      return session
-    },
-    findSession(resume, userId, query) {
-      const session = live.get(resume.sessionId) ?? ended.find(resume.sessionId)
-      if (session?.matches(resume, userId, query) === true) return session
-      // The same error for every reason, so that it does not reveal which sessions exist.
-      throw new SessionError('resume_failed', 'The session does not exist or has ended.', {
-        details: { session_id: resume.sessionId },
-      })
-    },
-    onClosed: (connection) => connections.delete(connection),
+  /** Throws a `SessionError` at capacity. */
+  startSession(start: SessionStart): SpeechSession {
+    this.#requireCapacity(start.context.principal.userId)
+    const session = new SpeechSession(this.#sessionDeps, start, (ending) => {
+      this.#live.delete(session.id)
+      logEnding(this.log, session, ending)
+      if (session.isResumable()) this.#ended.add(session)
+    })
+    this.#live.set(session.id, session)
+    return session
   }
 
-  function onEnded(session: SpeechSession, ending: SessionEnding): void {
-    live.delete(session.id)
-    logEnding(log, session, ending)
-    if (session.isResumable()) ended.add(session)
+  /** The session to resume. Throws a `SessionError`. */
+  findSession(resume: ResumeRequest, userId: string, query: SessionQuery): SpeechSession {
+    const session = this.#live.get(resume.sessionId) ?? this.#ended.find(resume.sessionId)
+    if (session?.matches(resume, userId, query) === true) return session
+    // The same error for every reason, so that it does not reveal which sessions exist.
+    throw new SessionError('resume_failed', 'The session does not exist or has ended.', {
+      details: { session_id: resume.sessionId },
+    })
   }
 
-  function tick(): void {
-    for (const connection of [...connections]) connection.tick()
-    for (const session of [...live.values()]) session.tick()
-    ended.dropExpired()
-    if (connections.size > 0 || live.size > 0 || ended.count() > 0) return
-    if (timer !== null) clearInterval(timer)
-    timer = null
-  }
-
-  return {
-    /** Registers a socket after its upgrade. The caller opens it and forwards its events. */
-    connect(request: UpgradeRequest, socket: ClientSocket): Connection {
-      const connection = new Connection(connectionDeps, request, socket)
-      connections.add(connection)
-      timer ??= setInterval(tick, tickMs)
-      return connection
-    },
-    metrics: () => ({
-      connections: connections.size,
+  metrics() {
+    const live = [...this.#live.values()]
+    return {
+      connections: this.#connections.size,
       /** Including those that wait for their client to resume. */
-      sessions: live.size,
-      waiting: [...live.values()].filter((session) => !session.isAttached()).length,
+      sessions: live.length,
+      waiting: live.filter((session) => !session.isAttached()).length,
       /** Undecoded audio of all sessions, and its peak. */
-      queuedBytes: budget.queuedBytes,
-      queuedBytesPeak: budget.queuedBytesPeak,
+      queuedBytes: this.#budget.queuedBytes,
+      queuedBytesPeak: this.#budget.queuedBytesPeak,
       /** Frames that clients have not read. */
-      unreadBytes: [...live.values()].reduce((sum, session) => sum + session.unreadBytes(), 0),
-    }),
-    /** Ends all sessions immediately. */
-    close() {
-      for (const session of [...live.values()]) session.abort('draining')
-      ended.clear()
-      if (timer !== null) clearInterval(timer)
-      timer = null
-    },
+      unreadBytes: live.reduce((sum, { outbox }) => sum + outbox.pendingBytes(), 0),
+    }
+  }
+
+  /** Ends all sessions immediately. */
+  close(): void {
+    for (const session of [...this.#live.values()]) session.abort('draining')
+    this.#ended.clear()
+    this.#stopTimer()
+  }
+
+  #countOf(userId: string): number {
+    const sessions = [...this.#live.values()]
+    return sessions.filter(({ start }) => start.context.principal.userId === userId).length
+  }
+
+  #requireCapacity(userId: string): void {
+    const { sessionsMax, sessionsPerUserMax } = this.settings
+    if (this.#live.size >= sessionsMax) throw noCapacity('sessions')
+    if (this.#countOf(userId) >= sessionsPerUserMax) throw noCapacity('sessions_of_user')
+    if (this.#budget.isExceeded()) throw noCapacity('audio')
+  }
+
+  #tick(): void {
+    for (const connection of [...this.#connections]) connection.tick()
+    for (const session of [...this.#live.values()]) session.tick()
+    this.#ended.dropExpired()
+    if (this.#connections.size + this.#live.size + this.#ended.count() === 0) this.#stopTimer()
+  }
+
+  #stopTimer(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
   }
 }
 
@@ -144,7 +157,7 @@ function createEndedSessions(countMax: number) {
 
   return {
     add(session: SpeechSession) {
-      const chars = session.logChars()
+      const chars = session.outbox.logChars()
       kept.set(session.id, { session, chars })
       totalChars += chars
       dropWhile(() => kept.size > countMax || totalChars > endedCharsMax)

@@ -1,15 +1,7 @@
-import type { Config } from '#config/schema.ts'
-import type {
-  OpenRecognition,
-  RecognitionEvent,
-  RecognitionStats,
-} from '#speech/recognition/recognition.ts'
+import type { RecognitionEvent, RecognitionStats } from '#speech/recognition/recognition.ts'
 import { warning } from '#speech/recognition/warnings.ts'
 import { type AudioPipeline, openAudioPipeline } from './audio-pipeline.ts'
-import type { AudioQueue } from './audio-queue.ts'
-import { type Handshake, readControl } from './client-frames.ts'
-import type { Outbox } from './outbox.ts'
-import type { SessionQuery } from './query.ts'
+import { readControl } from './client-frames.ts'
 import {
   renderEvent,
   renderReady,
@@ -18,6 +10,7 @@ import {
   wholeMs,
 } from './render-frames.ts'
 import type { SessionStats } from './server-frames.ts'
+import type { SpeechSession } from './session.ts'
 import { SessionError, sessionError } from './session-error.ts'
 
 export type SessionEnding = {
@@ -27,24 +20,6 @@ export type SessionEnding = {
   readonly error: SessionError | null
   /** Null if the session was never ready. */
   readonly stats: SessionStats | null
-}
-
-export type TranscriberOptions = {
-  readonly sessionId: string
-  /** Null if sessions cannot be resumed. */
-  readonly resumeToken: string | null
-  readonly query: SessionQuery
-  readonly handshake: Handshake
-  readonly settings: Config['speech']
-  readonly openRecognition: OpenRecognition
-  readonly queue: AudioQueue
-  readonly outbox: Outbox
-  /** How often the client has resumed the session. */
-  readonly resumes: () => number
-  /** False suspends transcription until the next `run`. */
-  readonly mayContinue: () => boolean
-  /** Called once, after the last frame was pushed. */
-  readonly onEnded: (ending: SessionEnding) => void
 }
 
 /** Unanswered finalize requests of one client. */
@@ -63,7 +38,7 @@ export class Transcriber {
   readonly startedAt = performance.now()
   /** When the last finals must have arrived. */
   finalsBy = Number.POSITIVE_INFINITY
-  readonly #options: TranscriberOptions
+  readonly #session: SpeechSession
   readonly #abort = new AbortController()
   #pipeline: AudioPipeline | null = null
   /** Events that arrived before `session_ready` was sent. */
@@ -74,16 +49,19 @@ export class Transcriber {
   #finalizes = 0
   #queuedMsMax = 0
 
-  constructor(options: TranscriberOptions) {
-    this.#options = options
+  constructor(session: SpeechSession) {
+    this.#session = session
   }
 
   /** Opens the engine; the client is paused until then. */
   async start(): Promise<void> {
-    const { queue, handshake, outbox } = this.#options
+    const { queue, start, outbox } = this.#session
     queue.hold(true)
     try {
-      const pipeline = await this.#openPipeline()
+      const pipeline = await openAudioPipeline(this.#session, this, {
+        signal: this.#abort.signal,
+        listener: (event) => this.#onEvent(event),
+      })
       if (this.ending !== null) {
         pipeline.stop()
         return
@@ -95,7 +73,7 @@ export class Transcriber {
       return
     }
     this.announceReady(false)
-    const { ignored: fields } = handshake
+    const { ignored: fields } = start.handshake
     if (fields.length > 0) outbox.push(warning('unknown_fields', { fields }))
     for (const event of this.#earlyEvents.splice(0)) this.#onEvent(event)
     queue.hold(false)
@@ -107,7 +85,7 @@ export class Transcriber {
   announceReady(isResumed: boolean): void {
     if (this.#pipeline === null) return
     const { recognition } = this.#pipeline
-    this.#options.outbox.push(renderReady(this.#options, recognition, isResumed))
+    this.#session.outbox.push(renderReady(this.#session, recognition, isResumed))
   }
 
   receive(message: string | Uint8Array): void {
@@ -132,7 +110,7 @@ export class Transcriber {
     if (this.#isInputEnded) return
     this.#isInputEnded = true
     this.#inputError = error
-    this.#options.queue.pushMarker({ type: 'end' })
+    this.#session.queue.pushMarker({ type: 'end' })
     this.run()
   }
 
@@ -145,7 +123,7 @@ export class Transcriber {
     if (this.ending !== null) return
     const error = cause instanceof SessionError ? cause : sessionError('internal_error', cause)
     const sessionStats = this.#renderStats(stats)
-    this.#options.outbox.push(renderSessionError(error, sessionStats))
+    this.#session.outbox.push(renderSessionError(error, sessionStats))
     const { closeCode, code: reason } = error
     this.#finish({ closeCode, reason, error, stats: sessionStats })
   }
@@ -169,31 +147,14 @@ export class Transcriber {
   acknowledge(): void {
     const pipeline = this.#pipeline
     if (pipeline === null || this.ending !== null) return
-    const ack = this.#options.queue.nextAck(() => pipeline.recognition.progress())
-    if (ack !== null) this.#options.outbox.push(ack)
+    const ack = this.#session.queue.nextAck(() => pipeline.recognition.progress())
+    if (ack !== null) this.#session.outbox.push(ack)
   }
 
-  #openPipeline(): Promise<AudioPipeline> {
-    const { openRecognition, query, handshake, queue, mayContinue } = this.#options
-    const { credit: _, ...options } = handshake.options
-    return openAudioPipeline(openRecognition, {
-      recognition: {
-        ...options,
-        language: query.language,
-        engineName: null,
-        signal: this.#abort.signal,
-        listener: (event) => this.#onEvent(event),
-      },
-      format: handshake.format,
-      queue,
-      mayContinue,
-      onTaken: () => {
-        queue.resumeIfDrained()
-        this.acknowledge()
-      },
-      onEnd: () => this.#onInputProcessed(),
-      onFailed: (error) => this.fail(error),
-    })
+  /** The pipeline has written all audio up to the end of the input. */
+  endRecognition(): void {
+    this.expectFinalsWithin(this.#session.deps.settings.finalizeMs + finalsSlackMs)
+    this.#pipeline?.recognition.end()
   }
 
   #onEvent(event: RecognitionEvent): void {
@@ -202,7 +163,7 @@ export class Transcriber {
       this.#earlyEvents.push(event)
       return
     }
-    const { outbox } = this.#options
+    const { outbox, start } = this.#session
     switch (event.type) {
       case 'writable':
         this.run()
@@ -218,10 +179,10 @@ export class Transcriber {
         break
       case 'finalized':
         this.#finalizes--
-        outbox.push(renderEvent(event, this.#options))
+        outbox.push(renderEvent(event, start))
         break
       default:
-        outbox.push(renderEvent(event, this.#options))
+        outbox.push(renderEvent(event, start))
     }
   }
 
@@ -233,13 +194,13 @@ export class Transcriber {
       const message = `At most ${finalizesMax} finalize requests may be outstanding.`
       throw new SessionError('flow_violation', message)
     }
-    this.#options.queue.pushMarker({ type: 'finalize', id: control.id ?? '' })
+    this.#session.queue.pushMarker({ type: 'finalize', id: control.id ?? '' })
     this.run()
   }
 
   /** An empty message marks the end of the audio. */
   #onAudio(bytes: Uint8Array) {
-    const { queue } = this.#options
+    const { queue } = this.#session
     if (bytes.length === 0) return this.endInput(null)
     if (this.#isInputEnded) {
       queue.receivedBytes += bytes.length
@@ -253,16 +214,11 @@ export class Transcriber {
     this.#queuedMsMax = Math.max(this.#queuedMsMax, queuedMs)
   }
 
-  #onInputProcessed(): void {
-    this.expectFinalsWithin(this.#options.settings.finalizeMs + finalsSlackMs)
-    this.#pipeline?.recognition.end()
-  }
-
   #onRecognitionEnded(recognitionStats: RecognitionStats) {
     if (this.#inputError !== null) return this.fail(this.#inputError, recognitionStats)
     const stats = this.#renderStats(recognitionStats)
     if (stats === null) return
-    this.#options.outbox.push({ type: 'session_end', reason: 'client_end', stats })
+    this.#session.outbox.push({ type: 'session_end', reason: 'client_end', stats })
     this.#finish({ closeCode: 1000, reason: 'client_end', error: null, stats })
   }
 
@@ -272,22 +228,22 @@ export class Transcriber {
     this.#pipeline?.stop()
     // The pipeline holds audio, and an ended session may be kept for a while.
     this.#pipeline = null
-    this.#options.queue.close()
-    this.#options.onEnded(ending)
+    this.#session.queue.close()
+    this.#session.onEnded(ending)
   }
 
   /** Null if the session was never ready. */
   #renderStats(stats?: RecognitionStats): SessionStats | null {
     const pipeline = this.#pipeline
     if (pipeline === null) return null
-    const { queue, resumes, outbox } = this.#options
+    const { queue, resumes, outbox } = this.#session
     return {
       ...renderStats(stats ?? pipeline.stop(), pipeline.decoder.faults),
       ...queue.counts(),
       ...outbox.partials,
       wall_ms: wholeMs(performance.now() - this.startedAt),
       max_queued_ms: wholeMs(this.#queuedMsMax),
-      resumes: resumes(),
+      resumes,
     }
   }
 }
