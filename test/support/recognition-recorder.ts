@@ -1,9 +1,9 @@
 import { expect } from 'bun:test'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
-import { type EnginePool, poolEngines } from '#speech/engines/pool.ts'
+import { EnginePool } from '#speech/engines/pool.ts'
 import type { Recognition } from '#speech/recognition/live-recognition.ts'
-import { openRecognition } from '#speech/recognition/open-recognition.ts'
+import { openRecognition } from '#speech/recognition/live-recognition.ts'
 import type {
   RecognitionEvent,
   RecognitionOptions,
@@ -44,7 +44,7 @@ const { speech: defaultSettings } = loadConfig({ SLUICE_STT_ENGINE: 'demo' })
 const endings = ['ended', 'failed']
 
 export async function recordEngines(request: RecognitionRequest): Promise<RecognitionRecorder> {
-  const recorder = await recordPool(poolEngines(request.engines, engineDeps().log), request)
+  const recorder = await recordPool(new EnginePool(request.engines, engineDeps().log), request)
   return recorder
 }
 

@@ -7,8 +7,8 @@ import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
 import { speechEndpoints } from '#speech/endpoints.ts'
 import type { Engine } from '#speech/engine.ts'
-import { poolEngines } from '#speech/engines/pool.ts'
-import { openRecognition } from '#speech/recognition/open-recognition.ts'
+import { EnginePool } from '#speech/engines/pool.ts'
+import { openRecognition } from '#speech/recognition/live-recognition.ts'
 import { SpeechSessions } from '#speech/session/sessions.ts'
 import { socketSettings } from '#surfaces/responses/websocket.ts'
 import { createLog } from '#telemetry/log.ts'
@@ -53,7 +53,7 @@ export function startSpeechServer(
     drain: { ...base.drain, ...options.drain },
   }
   const settings = config.speech
-  const pool = poolEngines(options.engines ?? [createScriptedEngine()], log)
+  const pool = new EnginePool(options.engines ?? [createScriptedEngine()], log)
   const sockets = createOpenSockets()
   const sessions = new SpeechSessions({
     config,

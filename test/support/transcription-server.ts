@@ -9,8 +9,8 @@ import type { Config } from '#config/schema.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
 import type { Engine } from '#speech/engine.ts'
-import { type EnginePool, poolEngines } from '#speech/engines/pool.ts'
-import { openRecognition } from '#speech/recognition/open-recognition.ts'
+import { EnginePool } from '#speech/engines/pool.ts'
+import { openRecognition } from '#speech/recognition/live-recognition.ts'
 import { transcriptionEndpoints } from '#speech/transcriptions/endpoints.ts'
 import { createTranscriptions, type Transcriptions } from '#speech/transcriptions/transcriptions.ts'
 import { createLog } from '#telemetry/log.ts'
@@ -50,7 +50,7 @@ export async function startTranscriptionServer(
   const base = loadConfig({ JWT_SECRET: 'a-secret-for-tests-of-at-least-32-characters' })
   const settings = { ...base.speech, ...options.speech }
   const config = { ...base, data, speech: settings, stream: { ...base.stream, ...options.stream } }
-  const pool = poolEngines(options.engines, log)
+  const pool = new EnginePool(options.engines, log)
   const transcriptions = await createTranscriptions({
     config,
     pool,

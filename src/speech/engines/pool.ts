@@ -13,23 +13,6 @@ import { builtInEngine } from './demo.ts'
 import { backoffMs, type EngineDeps } from './engine-kind.ts'
 import { createEngine } from './registry.ts'
 
-/** The engines of this process with their capacity and health. */
-export type EnginePool = {
-  /** In the configured order; only the built-in demo if none is configured. */
-  readonly engines: readonly Engine[]
-  /** Languages that at least one engine serves. */
-  readonly languages: readonly Language[]
-  /** Whether an engine has capacity for another session. */
-  hasCapacity(choice: EngineChoice): boolean
-  /**
-   * Opens a session on the first engine that serves the language and has capacity. Engines that
-   * recently failed are tried last. Rejects with an `EngineError`: `busy` if all are at capacity,
-   * otherwise the error of the last engine tried.
-   */
-  open(choice: EngineChoice, options: EngineOpenOptions): Promise<OpenedSession>
-  close(): Promise<void>
-}
-
 export type EngineChoice = {
   readonly language: Language
   /** Only this engine; null: any. */
@@ -53,66 +36,76 @@ type PooledEngine = {
 
 export function createEnginePool(configs: readonly EngineConfig[], deps: EngineDeps): EnginePool {
   const configured = configs.length === 0 ? [builtInEngine] : configs
-  return poolEngines(
+  return new EnginePool(
     configured.map((config) => createEngine(config, deps)),
     deps.log,
   )
 }
 
-/** Pools existing engines; the pool closes them. */
-export function poolEngines(engines: readonly Engine[], log: Log): EnginePool {
-  const pooled = engines.map(
-    (engine): PooledEngine => ({ engine, sessions: 0, failures: 0, backoffUntil: 0 }),
-  )
-  return {
-    engines,
-    languages: languages.filter((language) =>
-      engines.some((engine) => engine.languages.includes(language)),
-    ),
-    hasCapacity: (choice) => pooled.some((each) => serves(each, choice) && hasCapacity(each)),
-    open: (choice, options) => openFirst(inOrder(pooled, choice), options, log),
-    async close() {
-      await Promise.all(engines.map((engine) => engine.close()))
-    },
-  }
-}
+/** The engines of this process with their capacity and health. Closes them. */
+export class EnginePool {
+  /** In the configured order; only the built-in demo if none is configured. */
+  readonly engines: readonly Engine[]
+  /** Languages that at least one engine serves. */
+  readonly languages: readonly Language[]
+  readonly #pooled: readonly PooledEngine[]
+  readonly #log: Log
 
-function serves({ engine }: PooledEngine, { language, engineName }: EngineChoice): boolean {
-  return engine.languages.includes(language) && (engineName ?? engine.name) === engine.name
+  constructor(engines: readonly Engine[], log: Log) {
+    this.engines = engines
+    this.#pooled = engines.map((engine) => ({ engine, sessions: 0, failures: 0, backoffUntil: 0 }))
+    this.languages = languages.filter((language) =>
+      engines.some((engine) => engine.languages.includes(language)),
+    )
+    this.#log = log
+  }
+
+  /** Whether an engine has capacity for another session. */
+  hasCapacity(choice: EngineChoice): boolean {
+    return this.#candidates(choice).some(hasCapacity)
+  }
+
+  /**
+   * Opens a session on the first engine that serves the language and has capacity. Engines that
+   * recently failed are tried last. Rejects with an `EngineError`: `busy` if all are at capacity,
+   * otherwise the error of the last engine tried.
+   */
+  async open(choice: EngineChoice, options: EngineOpenOptions): Promise<OpenedSession> {
+    const candidates = this.#candidates(choice)
+    if (candidates.length === 0) throw new EngineError('refused', 'no engine serves this')
+    let last = new EngineError('busy', 'all engines are at capacity')
+    for (const candidate of candidates) {
+      if (!hasCapacity(candidate)) continue
+      try {
+        return await openOne(candidate, options, this.#log)
+      } catch (error) {
+        last = toEngineError(error)
+        if (options.signal.aborted) break
+      }
+    }
+    throw last
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.engines.map((engine) => engine.close()))
+  }
+
+  /** In the configured order; then engines in backoff, the earliest first; last the one to avoid. */
+  #candidates({ language, engineName, avoid }: EngineChoice): PooledEngine[] {
+    const now = performance.now()
+    const rank = ({ engine, backoffUntil }: PooledEngine) => {
+      if (engine.name === avoid) return Number.POSITIVE_INFINITY
+      return backoffUntil > now ? backoffUntil : 0
+    }
+    return this.#pooled
+      .filter(({ engine }) => engine.languages.includes(language))
+      .filter(({ engine }) => (engineName ?? engine.name) === engine.name)
+      .toSorted((one, other) => (rank(one) === rank(other) ? 0 : rank(one) - rank(other)))
+  }
 }
 
 function hasCapacity({ engine, sessions }: PooledEngine): boolean {
   return sessions < engine.limits.sessionsMax
-}
-
-/** In the configured order; then engines in backoff, the earliest first; last the one to avoid. */
-function inOrder(pooled: readonly PooledEngine[], choice: EngineChoice): PooledEngine[] {
-  const now = performance.now()
-  const rank = ({ engine, backoffUntil }: PooledEngine) => {
-    if (engine.name === choice.avoid) return Number.POSITIVE_INFINITY
-    return backoffUntil > now ? backoffUntil : 0
-  }
-  const serving = pooled.filter((each) => serves(each, choice))
-  return serving.toSorted((one, other) => (rank(one) === rank(other) ? 0 : rank(one) - rank(other)))
-}
-
-async function openFirst(
-  candidates: readonly PooledEngine[],
-  options: EngineOpenOptions,
-  log: Log,
-): Promise<OpenedSession> {
-  if (candidates.length === 0) throw new EngineError('refused', 'no engine serves this')
-  let last = new EngineError('busy', 'all engines are at capacity')
-  for (const candidate of candidates) {
-    if (!hasCapacity(candidate)) continue
-    try {
-      return await openOne(candidate, options, log)
-    } catch (error) {
-      last = toEngineError(error)
-      if (options.signal.aborted) break
-    }
-  }
-  throw last
 }
 
 /** Capacity is taken before the session opens, and released once when it ends. */

@@ -1,17 +1,10 @@
+import type { Config } from '#config/schema.ts'
 import { assert } from '#lib/assert.ts'
 import { msToSamples, samplesToMs } from '#speech/engine.ts'
 import type { EngineConnection } from './engine-connection.ts'
 import { ReplayBuffer } from './replay-buffer.ts'
 
-export type AudioSenderSettings = {
-  readonly sampleRateHz: number
-  /** Audio that an engine may have received but not processed. */
-  readonly inFlightMsMax: number
-  /** Audio of the current engine that is kept for the next one. */
-  readonly replayMsMax: number
-}
-
-export type FinalizeRequest = { readonly id: string; readonly position: number }
+type FinalizeRequest = { readonly id: string; readonly position: number }
 
 /** The longest piece sent at once, and the shortest worth sending. */
 const pieceMsMax = 200
@@ -28,7 +21,9 @@ export class AudioSender {
   readonly buffer: ReplayBuffer
   /** The position that the current engine has received. */
   sentUntil = 0
-  readonly #settings: AudioSenderSettings
+  readonly #sampleRateHz: number
+  /** Audio that an engine may have received but not processed. */
+  readonly #inFlightMsMax: number
   readonly #samplesMax: number
   /** Whether this engine must not receive more audio. */
   readonly #shouldLeave: (connection: EngineConnection) => boolean
@@ -41,11 +36,12 @@ export class AudioSender {
   #finalizingAt: number | null = null
 
   constructor(
-    settings: AudioSenderSettings,
+    sampleRateHz: number,
+    { inFlightMsMax, replayMsMax }: Config['speech'],
     shouldLeave: (connection: EngineConnection) => boolean,
   ) {
-    const { inFlightMsMax, replayMsMax } = settings
-    this.#settings = settings
+    this.#sampleRateHz = sampleRateHz
+    this.#inFlightMsMax = inFlightMsMax
     this.#shouldLeave = shouldLeave
     // Audio waiting for the engine comes on top of the audio kept for replay.
     this.#samplesMax = this.toSamples(replayMsMax + inFlightMsMax + pieceMsMax)
@@ -53,11 +49,11 @@ export class AudioSender {
   }
 
   toMs(samples: number): number {
-    return samplesToMs(samples, this.#settings.sampleRateHz)
+    return samplesToMs(samples, this.#sampleRateHz)
   }
 
   toSamples(ms: number): number {
-    return msToSamples(ms, this.#settings.sampleRateHz)
+    return msToSamples(ms, this.#sampleRateHz)
   }
 
   /** Sends to this engine from now on, starting at the position. */
@@ -80,7 +76,7 @@ export class AudioSender {
   writableMs(): number {
     if (this.#connection === null || this.#hasEnd) return 0
     const outstandingMs = this.toMs(this.buffer.end) - this.#connection.processedMs
-    return Math.max(0, this.#settings.inFlightMsMax - outstandingMs)
+    return Math.max(0, this.#inFlightMsMax - outstandingMs)
   }
 
   append(samples: Int16Array): void {
@@ -93,9 +89,9 @@ export class AudioSender {
     this.#hasEnd = true
   }
 
-  /** Drops audio before this position once the engine has received it. */
-  dropBefore(position: number): void {
-    this.buffer.dropBefore(Math.min(this.sentUntil, position))
+  /** Drops audio before this time once the engine has received it. */
+  dropBefore(atMs: number): void {
+    this.buffer.dropBefore(Math.min(this.sentUntil, this.toSamples(atMs)))
   }
 
   requestFinals(id: string): void {
@@ -162,7 +158,7 @@ export class AudioSender {
 
   /** How many of the waiting samples the engine can accept now. */
   #acceptableSamples(connection: EngineConnection, waiting: number): number {
-    const { inFlightMsMax } = this.#settings
+    const inFlightMsMax = this.#inFlightMsMax
     const remainingMs = connection.engine.limits.sessionMsMax - connection.writtenMs()
     const acceptableMs = Math.min(inFlightMsMax - connection.inFlightMs(), remainingMs)
     const worthMs = Math.min(pieceMsMin, inFlightMsMax / 2, remainingMs, this.toMs(waiting))

@@ -1,3 +1,4 @@
+import type { Config } from '#config/schema.ts'
 import { Watchdog } from '#lib/deadline.ts'
 import { createResampler, type Resampler } from '#speech/decoders/resample.ts'
 import {
@@ -14,19 +15,6 @@ export type EngineRequest = {
   readonly pool: EnginePool
   readonly choice: EngineChoice
   readonly options: Omit<EngineOpenOptions, 'signal' | 'listener'>
-  readonly signal: AbortSignal
-}
-
-export type ConnectionStart = {
-  /** The first sample of the session that this engine receives. */
-  readonly position: number
-  /** The rate of the samples to write; they are resampled to the engine's own. */
-  readonly sampleRateHz: number
-  /** How long the engine may have unprocessed audio and make no progress. */
-  readonly stallMs: number
-  /** Unprocessed audio up to this length does not count as work: engines buffer that much. */
-  readonly idleMs: number
-  readonly listener: ConnectionListener
 }
 
 type ConnectionListener = {
@@ -36,16 +24,22 @@ type ConnectionListener = {
   failed(failure: ConnectionFailure, error: EngineError): void
 }
 
-/** `stalled`: no progress for `stallMs` despite unprocessed audio. */
+/** `stalled`: no progress for `engineStallMs` despite unprocessed audio. */
 export type ConnectionFailure = 'failed' | 'stalled'
 
+/** Unprocessed audio up to this length does not count as work: engines buffer that much. */
+const idleMsMax = 500
+
 /** Opens an engine session, which may stay idle until `start`. Rejects with an `EngineError`. */
-export async function openEngineConnection(request: EngineRequest): Promise<EngineConnection> {
+export async function openEngineConnection(
+  { pool, choice, options }: EngineRequest,
+  signal: AbortSignal,
+): Promise<EngineConnection> {
   let connection: EngineConnection | null = null
   let hasEnded = false
-  const opened = await request.pool.open(request.choice, {
-    ...request.options,
-    signal: request.signal,
+  const opened = await pool.open(choice, {
+    ...options,
+    signal,
     listener(event) {
       if (connection !== null) connection.receive(event)
       else hasEnded ||= event.type === 'failed' || event.type === 'ended'
@@ -85,15 +79,24 @@ export class EngineConnection {
     this.#session = session
   }
 
-  start({ position, sampleRateHz, stallMs, idleMs, listener }: ConnectionStart): void {
+  /**
+   * Sends events to `listener` from now on. `position`: the first sample of the session that this
+   * engine receives. Samples have the rate `sampleRateHz` and are resampled to the engine's own.
+   */
+  start(
+    position: number,
+    sampleRateHz: number,
+    { engineStallMs, inFlightMsMax }: Config['speech'],
+    listener: ConnectionListener,
+  ): void {
     const engineRateHz = this.engine.sampleRateHz
     this.#listener = listener
     this.#sampleRateHz = sampleRateHz
     this.#originMs = this.#exactMs(position)
-    this.#idleMs = idleMs
+    this.#idleMs = Math.min(idleMsMax, inFlightMsMax / 2)
     this.processedMs = Math.floor(this.#originMs)
     if (engineRateHz !== sampleRateHz) this.#resampler = createResampler(sampleRateHz, engineRateHz)
-    this.#watchdog = new Watchdog(stallMs, () =>
+    this.#watchdog = new Watchdog(engineStallMs, () =>
       this.#fail('stalled', new EngineError('broken', 'the engine makes no progress')),
     )
   }

@@ -1,41 +1,32 @@
 import type { Engine, EngineError, EngineEvent } from '#speech/engine.ts'
-import type { Log } from '#telemetry/log.ts'
-import { AudioSender, type AudioSenderSettings } from './audio-sender.ts'
+import { AudioSender } from './audio-sender.ts'
 import type { ConnectionFailure, EngineConnection, EngineRequest } from './engine-connection.ts'
 import { EngineSearch } from './engine-search.ts'
-import type { Rollover, RolloverReason } from './warnings.ts'
+import type { AudioLedger } from './ledger.ts'
+import type { RecognitionDeps, RecognitionEvent } from './recognition.ts'
+import type { SpeechActivity } from './speech-activity.ts'
+import { audioLost, engineRollover, type RolloverReason, warning } from './warnings.ts'
 
-export type FailoverSettings = AudioSenderSettings & {
-  readonly request: Omit<EngineRequest, 'signal'>
-  /** How long an engine may stall, and how long to search for the next one. */
-  readonly engineStallMs: number
-  readonly rolloversMax: number
-  readonly log: Log
+/** The parts of a recognition that its failover uses. */
+export type FailoverContext = RecognitionDeps & {
+  readonly request: EngineRequest
+  readonly activity: SpeechActivity
+  readonly ledger: AudioLedger
 }
 
-/** Callbacks of `EngineFailover`, and two questions that only the recognition can answer. */
-export type FailoverHooks = {
+export type FailoverListener = {
   /** Every event except endings and `finalized`, with times of the session. */
   received(event: EngineEvent): void
   /** The engine has returned all finals of the audio before this time. */
   flushed(untilMs: number): void
-  finalized(id: string, audioMs: number): void
-  writable(): void
-  rolledOver(rollover: Rollover): void
-  /** No engine is available yet. */
-  waiting(): void
-  /** Audio before this time without a final is no longer buffered. */
-  lost(untilMs: number): void
+  /** A new engine continues at this time. */
+  restarted(atMs: number): void
+  /** `writable`, `finalized` and warnings, for the client. */
+  emit(event: RecognitionEvent): void
   ended(): void
   failed(reason: RolloverReason): void
-  /** Where the audio without a final starts. */
-  uncoveredFromMs(): number
-  /** Whether there was no speech for a moment before this time. */
-  isQuietAt(atMs: number): boolean
 }
 
-/** Audio that an engine may hold back until more arrives. */
-const idleMsMax = 500
 /** The last part of an engine's session limit, in which a pause is awaited to change engines. */
 const limitMarginShare = 1 / 8
 const limitMarginMsMax = 30_000
@@ -57,9 +48,10 @@ export class EngineFailover {
   engine: Engine
   /** Connections so far. */
   sessions = 0
-  readonly #settings: FailoverSettings
-  readonly #hooks: FailoverHooks
-  readonly #sender: AudioSender
+  readonly sender: AudioSender
+  readonly #context: FailoverContext
+  readonly #listener: FailoverListener
+  readonly #sampleRateHz: number
   readonly #search: EngineSearch
   #connection: EngineConnection | null = null
   /** `end` was called on the connection. */
@@ -69,20 +61,21 @@ export class EngineFailover {
   #reason: RolloverReason = 'failed'
   #isOver = false
   #wasFull = false
+  #hasWarnedWaiting = false
 
-  constructor(first: EngineConnection, settings: FailoverSettings, hooks: FailoverHooks) {
-    this.#settings = settings
-    this.#hooks = hooks
+  constructor(first: EngineConnection, context: FailoverContext, listener: FailoverListener) {
+    const { request, settings } = context
+    const { sampleRateHz } = first.engine
+    this.#context = context
+    this.#listener = listener
     this.engine = first.engine
-    this.#sender = new AudioSender(settings, (connection) => this.#leaveNearLimit(connection))
-    this.#search = new EngineSearch({
-      request: settings.request,
-      limitMs: settings.engineStallMs,
-      failuresMax: settings.rolloversMax,
+    this.#sampleRateHz = sampleRateHz
+    this.sender = new AudioSender(sampleRateHz, settings, (connection) =>
+      this.#leaveNearLimit(connection),
+    )
+    this.#search = new EngineSearch(request, settings, {
       found: () => this.#takeOver(),
-      retrying: () => {
-        if (this.#connection === null) hooks.waiting()
-      },
+      retrying: () => this.#warnWaiting(),
       failed: (error) => this.#onSearchFailed(error),
     })
     this.#start(first, 0)
@@ -95,38 +88,28 @@ export class EngineFailover {
 
   /** What the current engine has received. */
   sentMs(): number {
-    return this.#sender.toMs(this.#sender.sentUntil)
-  }
-
-  /** The id of the finalize request that the engine is processing. */
-  finalizingId(): string | null {
-    return this.#sender.finalizingId()
+    return this.sender.toMs(this.sender.sentUntil)
   }
 
   writableMs(): number {
-    const writableMs = this.#sender.writableMs()
+    const writableMs = this.sender.writableMs()
     this.#wasFull ||= writableMs === 0
     return writableMs
   }
 
   write(samples: Int16Array): void {
-    this.#sender.append(samples)
+    this.sender.append(samples)
     this.#send()
   }
 
   finalize(id: string): void {
-    this.#sender.requestFinals(id)
+    this.sender.requestFinals(id)
     this.#send()
   }
 
   end(): void {
-    this.#sender.setEnd()
+    this.sender.setEnd()
     this.#send()
-  }
-
-  /** Drops audio before this time once the engine has received it. */
-  dropBefore(atMs: number): void {
-    this.#sender.dropBefore(this.#sender.toSamples(atMs))
   }
 
   /** Whether the failure budget allows another engine. */
@@ -148,36 +131,29 @@ export class EngineFailover {
   }
 
   #start(connection: EngineConnection, position: number): void {
-    const { sampleRateHz, engineStallMs, inFlightMsMax } = this.#settings
     this.#connection = connection
     this.engine = connection.engine
     this.sessions += 1
-    this.#sender.attach(connection, position)
-    connection.start({
-      position,
-      sampleRateHz,
-      stallMs: engineStallMs,
-      idleMs: Math.min(idleMsMax, inFlightMsMax / 2),
-      listener: {
-        received: (event) => this.#onEvent(event),
-        ended: () => this.#onEnded(),
-        failed: (failure, error) => this.#onFailed(failure, error),
-      },
+    this.sender.attach(connection, position)
+    connection.start(position, this.#sampleRateHz, this.#context.settings, {
+      received: (event) => this.#onEvent(event),
+      ended: () => this.#onEnded(),
+      failed: (failure, error) => this.#onFailed(failure, error),
     })
   }
 
   #detach(): void {
     this.#connection = null
     this.#isConnectionEnding = false
-    this.#sender.detach()
+    this.sender.detach()
   }
 
   #send(): void {
-    const isComplete = !this.#isConnectionEnding && this.#sender.send()
+    const isComplete = !this.#isConnectionEnding && this.sender.send()
     if (isComplete && !this.#isConnectionEnding) this.#endConnection()
-    if (!this.#wasFull || this.#sender.writableMs() === 0) return
+    if (!this.#wasFull || this.sender.writableMs() === 0) return
     this.#wasFull = false
-    this.#hooks.writable()
+    this.#listener.emit({ type: 'writable' })
   }
 
   #endConnection(): void {
@@ -191,14 +167,15 @@ export class EngineFailover {
     const remainingMs = limitMs - connection.writtenMs()
     if (remainingMs > Math.min(limitMarginMsMax, limitMs * limitMarginShare)) return false
     const sentMs = this.sentMs()
-    const isQuiet = this.#hooks.isQuietAt(sentMs)
+    const { activity, ledger } = this.#context
+    const isQuiet = activity.isQuietAt(sentMs)
     if (!isQuiet && remainingMs > 0) return false
     this.#reason = 'limit'
     // During speech the next engine receives the whole utterance, so that no word is cut, unless
     // the utterance is too long to be worth replaying.
-    if (isQuiet || sentMs - this.#hooks.uncoveredFromMs() > limitMs / 2) {
+    if (isQuiet || sentMs - ledger.settledMs > limitMs / 2) {
       const overlapMs = Math.min(isQuiet ? quietOverlapMs : speechOverlapMs, limitMs / 4)
-      this.#seam = this.#sender.sentUntil - this.#sender.toSamples(overlapMs)
+      this.#seam = this.sender.sentUntil - this.sender.toSamples(overlapMs)
       this.#endConnection()
     } else {
       this.#seam = null
@@ -211,44 +188,44 @@ export class EngineFailover {
 
   #onEvent(event: EngineEvent): void {
     if (event.type === 'finalized') {
-      const position = this.#sender.finalizeAnswered()
-      this.#hooks.flushed(this.#sender.toMs(position))
+      const position = this.sender.finalizeAnswered()
+      this.#listener.flushed(this.sender.toMs(position))
       this.#reportFinalized(position)
     } else {
-      this.#hooks.received(event)
+      this.#listener.received(event)
     }
     this.#send()
   }
 
   #onEnded() {
     if (!this.#isConnectionEnding) return this.#onLost('failed')
-    this.#hooks.flushed(this.sentMs())
-    this.#reportFinalized(this.#sender.sentUntil)
+    this.#listener.flushed(this.sentMs())
+    this.#reportFinalized(this.sender.sentUntil)
     this.#detach()
-    if (this.#sender.isComplete()) this.#finish()
+    if (this.sender.isComplete()) this.#finish()
     else this.#takeOver()
   }
 
   #onFailed(failure: ConnectionFailure, error: EngineError): void {
     const engine = this.engine.name
-    this.#settings.log.warn('speech engine session failed', { engine, how: failure, error })
+    this.#context.log.warn('speech engine session failed', { engine, how: failure, error })
     this.#onLost(error.kind === 'limit' ? 'limit' : failure)
   }
 
   /** The connection is gone without having answered all audio that it received. */
   #onLost(reason: RolloverReason): void {
     if (this.#isOver) return
-    const wasComplete = this.#sender.isComplete()
+    const wasComplete = this.sender.isComplete()
     this.#detach()
     this.#seam = null
     this.#reason = reason
-    if (wasComplete && this.#uncoveredFrom() >= this.#sender.buffer.end) {
+    if (wasComplete && this.#uncoveredFrom() >= this.sender.buffer.end) {
       this.#finish()
     } else if (this.mayReplace()) {
       this.#search.startAfterFailure(this.engine.name)
       this.#takeOver()
     } else {
-      this.#hooks.failed(reason)
+      this.#listener.failed(reason)
     }
   }
 
@@ -263,38 +240,48 @@ export class EngineFailover {
       return this.#onLost('failed')
     }
     const wanted = Math.max(this.#seam ?? 0, this.#uncoveredFrom())
-    const position = Math.max(wanted, this.#sender.buffer.start)
-    const atMs = this.#sender.toMs(position)
-    const replayedMs = this.#sender.toMs(this.#sender.buffer.end - position)
+    const position = Math.max(wanted, this.sender.buffer.start)
+    const atMs = this.sender.toMs(position)
+    const replayedMs = this.sender.toMs(this.sender.buffer.end - position)
     this.#seam = null
     this.#start(connection, position)
-    if (position > wanted) this.#hooks.lost(atMs)
+    this.#hasWarnedWaiting = false
+    // Audio that is no longer buffered cannot be sent to the new engine.
+    const lost = position > wanted ? this.#context.ledger.writeOff(atMs) : []
+    if (lost.length > 0) this.#listener.emit(audioLost(lost))
+    this.#listener.restarted(atMs)
     const to = connection.engine.name
-    this.#hooks.rolledOver({ reason: this.#reason, from, to, atMs, replayedMs })
+    this.#listener.emit(engineRollover({ reason: this.#reason, from, to, atMs, replayedMs }))
     this.#reportFinalized(position)
     this.#send()
   }
 
+  #warnWaiting(): void {
+    if (this.#connection !== null || this.#hasWarnedWaiting) return
+    this.#hasWarnedWaiting = true
+    this.#listener.emit(warning('engine_waiting', {}))
+  }
+
   #onSearchFailed(error: EngineError): void {
-    this.#settings.log.error('no speech engine available', { error })
+    this.#context.log.error('no speech engine available', { error })
     // While the previous connection still returns finals there is time for another search.
-    if (this.#connection === null) this.#hooks.failed(this.#reason)
+    if (this.#connection === null) this.#listener.failed(this.#reason)
     else this.#search.start()
   }
 
   #finish(): void {
     this.#search.stop()
-    this.#reportFinalized(this.#sender.buffer.end)
-    this.#hooks.ended()
+    this.#reportFinalized(this.sender.buffer.end)
+    this.#listener.ended()
   }
 
   #reportFinalized(position: number): void {
-    for (const { id, position: at } of this.#sender.takeFinalizes(position)) {
-      this.#hooks.finalized(id, this.#sender.toMs(at))
+    for (const { id, position: at } of this.sender.takeFinalizes(position)) {
+      this.#listener.emit({ type: 'finalized', id, audioMs: this.sender.toMs(at) })
     }
   }
 
   #uncoveredFrom(): number {
-    return this.#sender.toSamples(this.#hooks.uncoveredFromMs())
+    return this.sender.toSamples(this.#context.ledger.settledMs)
   }
 }

@@ -1,3 +1,4 @@
+import type { Config } from '#config/schema.ts'
 import { sleep } from '#lib/deadline.ts'
 import type { EngineError } from '#speech/engine.ts'
 import {
@@ -6,17 +7,12 @@ import {
   openEngineConnection,
 } from './engine-connection.ts'
 
-export type EngineSearchOptions = {
-  readonly request: Omit<EngineRequest, 'signal'>
-  /** How long to retry. */
-  readonly limitMs: number
-  /** Engine failures within the failure window that are followed by a search. */
-  readonly failuresMax: number
+type SearchListener = {
   /** A connection is ready to be taken. */
-  readonly found: () => void
+  found(): void
   /** An attempt failed and will be retried. */
-  readonly retrying: () => void
-  readonly failed: (error: EngineError) => void
+  retrying(): void
+  failed(error: EngineError): void
 }
 
 const pauseMsMin = 100
@@ -28,20 +24,24 @@ const failureWindowMs = 600_000
  * the session.
  */
 export class EngineSearch {
-  readonly #options: EngineSearchOptions
+  readonly #request: EngineRequest
+  readonly #settings: Config['speech']
+  readonly #listener: SearchListener
   #controller: AbortController | null = null
   #found: EngineConnection | null = null
   #failedAt: number[] = []
 
-  constructor(options: EngineSearchOptions) {
-    this.#options = options
+  constructor(request: EngineRequest, settings: Config['speech'], listener: SearchListener) {
+    this.#request = request
+    this.#settings = settings
+    this.#listener = listener
   }
 
   /** Whether the failure budget allows another search after a failure. */
   hasBudget(): boolean {
     const since = performance.now() - failureWindowMs
     this.#failedAt = this.#failedAt.filter((at) => at > since)
-    return this.#failedAt.length < this.#options.failuresMax
+    return this.#failedAt.length < this.#settings.rolloversMax
   }
 
   /** Counts a failure and searches, preferring another engine than the one that failed. */
@@ -75,25 +75,20 @@ export class EngineSearch {
 
   async #run(search: AbortController, avoid: string | null): Promise<void> {
     const isCurrent = () => this.#controller === search && !search.signal.aborted
-    const { request, limitMs } = this.#options
+    const request = { ...this.#request, choice: { ...this.#request.choice, avoid } }
+    const timeout = AbortSignal.timeout(this.#settings.engineStallMs)
     try {
-      const connection = await openWithRetries(
-        {
-          ...request,
-          choice: { ...request.choice, avoid },
-          signal: AbortSignal.any([search.signal, AbortSignal.timeout(limitMs)]),
-        },
-        () => {
-          if (isCurrent()) this.#options.retrying()
-        },
-      )
+      const signal = AbortSignal.any([search.signal, timeout])
+      const connection = await openWithRetries(request, signal, () => {
+        if (isCurrent()) this.#listener.retrying()
+      })
       if (!isCurrent()) return connection.abort()
       this.#found = connection
-      this.#options.found()
+      this.#listener.found()
     } catch (error) {
       if (!isCurrent()) return
       this.#controller = null
-      this.#options.failed(error as EngineError)
+      this.#listener.failed(error as EngineError)
     }
   }
 }
@@ -101,16 +96,17 @@ export class EngineSearch {
 /** Retries until the signal aborts, then throws the last `EngineError`. */
 async function openWithRetries(
   request: EngineRequest,
+  signal: AbortSignal,
   retrying: () => void,
 ): Promise<EngineConnection> {
   for (let pauseMs = pauseMsMin; ; pauseMs = Math.min(pauseMs * 2, pauseMsMax)) {
     try {
-      return await openEngineConnection(request)
+      return await openEngineConnection(request, signal)
     } catch (error) {
       // The engine's own error is more specific than a timeout.
-      if (request.signal.aborted || (error as EngineError).kind === 'refused') throw error
+      if (signal.aborted || (error as EngineError).kind === 'refused') throw error
       retrying()
-      await sleep(pauseMs, request.signal).catch(() => {
+      await sleep(pauseMs, signal).catch(() => {
         throw error
       })
     }

@@ -1,28 +1,51 @@
 import type { Config } from '#config/schema.ts'
 import type { Engine, EngineEvent } from '#speech/engine.ts'
-import type { Log } from '#telemetry/log.ts'
-import type { EngineConnection, EngineRequest } from './engine-connection.ts'
+import {
+  type EngineConnection,
+  type EngineRequest,
+  openEngineConnection,
+} from './engine-connection.ts'
 import { EngineFailover } from './engine-failover.ts'
 import { LagMeter, LatencyMeter } from './latency.ts'
 import { AudioLedger } from './ledger.ts'
 import type {
+  RecognitionDeps,
   RecognitionEvent,
   RecognitionFailure,
   RecognitionOptions,
   RecognitionProgress,
   RecognitionStats,
 } from './recognition.ts'
-import { SilenceDetector } from './silence-detection.ts'
-import { clampWord, type EstimatedSpan, estimateSpan } from './span-estimation.ts'
-import { SpeechActivity } from './speech-activity.ts'
+import {
+  clampWord,
+  type EstimatedSpan,
+  estimateSpan,
+  SilenceDetector,
+  SpeechActivity,
+} from './speech-activity.ts'
 import { TranscriptWriter } from './transcript-writer.ts'
-import { audioLost, engineMute, engineRollover, type Rollover, warning } from './warnings.ts'
+import { engineMute, warning } from './warnings.ts'
 
 type Partial = Extract<EngineEvent, { type: 'partial' }>
 type Final = Extract<EngineEvent, { type: 'final' }>
 
 /** Silence kept before speech for a new engine, in case the detector missed its beginning. */
 const keptSilenceMs = 2_000
+
+/** Resolves when an engine is ready to receive audio; rejects with an `EngineError`. */
+export async function openRecognition(
+  deps: RecognitionDeps,
+  options: RecognitionOptions,
+): Promise<Recognition> {
+  const { language, engineName, vocabulary, endpointingMs, signal } = options
+  const request = {
+    pool: deps.pool,
+    choice: { language, engineName, avoid: null },
+    options: { language, vocabulary, endpointingMs },
+  }
+  const connection = await openEngineConnection(request, signal)
+  return new Recognition(connection, request, deps, options)
+}
 
 /**
  * Recognises the audio of one client session on one continuous timeline, across engine failures. It
@@ -51,17 +74,17 @@ export class Recognition {
   #partialText = ''
   /** The end of the last final is our estimate. */
   #isEndEstimated = false
-  #hasWarnedWaiting = false
   #isEnding = false
   #isOver = false
   #finalizeTimer: Timer | undefined
 
   constructor(
     connection: EngineConnection,
-    request: Omit<EngineRequest, 'signal'>,
-    { settings, log }: { readonly settings: Config['speech']; readonly log: Log },
+    request: EngineRequest,
+    deps: RecognitionDeps,
     options: RecognitionOptions,
   ) {
+    const { settings } = deps
     const { sampleRateHz } = connection.engine
     this.engine = connection.engine
     this.sampleRateHz = sampleRateHz
@@ -74,19 +97,14 @@ export class Recognition {
     this.#transcripts = new TranscriptWriter(options, (event) => this.#emit(event))
     this.#failover = new EngineFailover(
       connection,
-      { ...settings, request, sampleRateHz, log },
+      { ...deps, request, activity: this.#activity, ledger: this.#ledger },
       {
         received: (event) => this.#onEvent(event),
         flushed: (untilMs) => this.#onFlushed(untilMs),
-        finalized: (id, audioMs) => this.#emit({ type: 'finalized', id, audioMs }),
-        writable: () => this.#onWritable(),
-        rolledOver: (rollover) => this.#onRollover(rollover),
-        waiting: () => this.#onWaiting(),
-        lost: (untilMs) => this.#onLost(untilMs),
+        restarted: (atMs) => this.#onRestarted(atMs),
+        emit: (event) => this.#emit(event),
         ended: () => this.#onEnded(),
         failed: (reason) => this.#fail(reason === 'stalled' ? 'engine_stalled' : 'engine_failed'),
-        uncoveredFromMs: () => this.#ledger.settledMs,
-        isQuietAt: (atMs) => this.#activity.isQuietAt(atMs),
       },
     )
     options.signal.addEventListener('abort', this.#onAbort, { once: true })
@@ -192,7 +210,7 @@ export class Recognition {
     const { startMs, endMs, isEstimated } = this.#estimateSpan(final)
     const { text, speechFinal, confidence } = final
     const words = final.words.map((word) => clampWord(word, startMs, endMs))
-    const fromFinalize = this.#failover.finalizingId()
+    const fromFinalize = this.#failover.sender.finalizingId()
     this.#ledger.addFinal(startMs, endMs, speechFinal)
     this.#isEndEstimated = isEstimated
     this.#partialText = ''
@@ -234,26 +252,9 @@ export class Recognition {
     this.#isEndEstimated = false
   }
 
-  #onWritable(): void {
-    this.#lag.setWritable(true)
-    this.#emit({ type: 'writable' })
-  }
-
-  #onRollover(rollover: Rollover): void {
-    this.#hasWarnedWaiting = false
+  #onRestarted(atMs: number): void {
     this.#isEndEstimated = false
-    this.#silence.restart(rollover.atMs)
-    this.#emit(engineRollover(rollover))
-  }
-
-  #onWaiting(): void {
-    if (!this.#hasWarnedWaiting) this.#emit(warning('engine_waiting', {}))
-    this.#hasWarnedWaiting = true
-  }
-
-  #onLost(untilMs: number): void {
-    const lost = this.#ledger.writeOff(untilMs)
-    if (lost.length > 0) this.#emit(audioLost(lost))
+    this.#silence.restart(atMs)
   }
 
   #onEnded(): void {
@@ -267,7 +268,7 @@ export class Recognition {
     const speechFromMs = this.#ledger.pendingFromMs() ?? this.#activity.receivedMs()
     const keepsSilence = this.#transcripts.isOpen
     const silentUntilMs = Math.max(settledMs, speechFromMs - keptSilenceMs)
-    this.#failover.dropBefore(keepsSilence ? settledMs : silentUntilMs)
+    this.#failover.sender.dropBefore(keepsSilence ? settledMs : silentUntilMs)
   }
 
   #fail(code: RecognitionFailure): void {
@@ -289,6 +290,8 @@ export class Recognition {
   }
 
   #emit(event: RecognitionEvent): void {
-    if (!this.#isOver) this.#options.listener(event)
+    if (this.#isOver) return
+    if (event.type === 'writable') this.#lag.setWritable(true)
+    this.#options.listener(event)
   }
 }

@@ -1,4 +1,7 @@
+import type { Config } from '#config/schema.ts'
 import type { Language, Word } from '#speech/engine.ts'
+import type { EnginePool } from '#speech/engines/pool.ts'
+import type { Log } from '#telemetry/log.ts'
 import type { Recognition } from './live-recognition.ts'
 
 export type RecognitionProgress = {
@@ -23,6 +26,12 @@ export type RecognitionOptions = {
   readonly signal: AbortSignal
   /** Called synchronously and in order; never after an ending. */
   readonly listener: (event: RecognitionEvent) => void
+}
+
+export type RecognitionDeps = {
+  readonly pool: EnginePool
+  readonly settings: Config['speech']
+  readonly log: Log
 }
 
 /** Resolves when an engine is ready to receive audio; rejects with an `EngineError`. */

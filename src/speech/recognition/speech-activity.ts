@@ -1,4 +1,4 @@
-import { samplesToMs } from '#speech/engine.ts'
+import { type Span, samplesToMs, type Word } from '#speech/engine.ts'
 import { VoiceActivity } from '#speech/voice-activity.ts'
 import type { TimeSpan } from './recognition.ts'
 
@@ -92,4 +92,113 @@ export class SpeechActivity {
 
 export function totalMs(spans: readonly TimeSpan[]): number {
   return spans.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0)
+}
+
+/** Speech without text, and whether the previous engine returned none for it either. */
+export type SilentSpeech = TimeSpan & {
+  readonly speechMs: number
+  /** Another engine would not help. */
+  readonly isConfirmed: boolean
+}
+
+/** Audio after a pause within which an engine without partials returns its final. */
+const finalDelayMs = 2_000
+
+/** Detects a silent engine: one that processes speech and returns no text for it. */
+export class SilenceDetector {
+  readonly #speechMsMax: number
+  readonly #spans: SpeechSpans
+  #fromMs = 0
+  #detections = 0
+
+  constructor(speechMsMax: number, spans: SpeechSpans) {
+    this.#speechMsMax = speechMsMax
+    this.#spans = spans
+  }
+
+  /** A new engine starts at this time of the session. */
+  restart(atMs: number): void {
+    this.#fromMs = atMs
+  }
+
+  /** The engine returned text when it had processed this much. */
+  textReturned(processedMs: number): void {
+    this.#fromMs = Math.max(this.#fromMs, processedMs)
+    this.#detections = 0
+  }
+
+  /**
+   * Returns speech without text once it exceeds the limit, else null. Reported once for each of two
+   * engines, then not again until an engine returns text.
+   */
+  check(processedMs: number, hasPartials: boolean): SilentSpeech | null {
+    const all = this.#spans.within(this.#fromMs, processedMs)
+    // Without partials, text can only be missing where the utterance has ended.
+    const spans = hasPartials ? all : all.filter(({ endMs }) => endMs + finalDelayMs <= processedMs)
+    const speechMs = totalMs(spans)
+    const [first] = spans
+    if (first === undefined || speechMs < this.#speechMsMax) return null
+    this.#fromMs = processedMs
+    this.#detections += 1
+    if (this.#detections > 2) return null
+    const isConfirmed = this.#detections === 2
+    return { startMs: first.startMs, endMs: processedMs, speechMs, isConfirmed }
+  }
+}
+
+/** Limits for the position of a text, in milliseconds of the session. */
+export type SpanBounds = {
+  /** The end of the previous final. */
+  readonly fromMs: number
+  /** Audio that the engine has processed. */
+  readonly processedMs: number
+  /** Audio that the engine has received. */
+  readonly sentMs: number
+  /** Silence that separates two utterances. */
+  readonly endpointingMs: number
+}
+
+export type EstimatedSpan = TimeSpan & {
+  /** Whether the end is our estimate instead of the engine's. */
+  readonly isEstimated: boolean
+}
+
+/**
+ * Determines when a text was spoken: from its own times or those of its words, otherwise from
+ * detected speech, up to the first real pause. Texts never overlap the previous final.
+ */
+export function estimateSpan(
+  span: Pick<Span, 'startMs' | 'endMs'> & { readonly words?: readonly Word[] },
+  bounds: SpanBounds,
+  speech: SpeechSpans,
+): EstimatedSpan {
+  const { fromMs, processedMs, sentMs } = bounds
+  const spans = speech.within(fromMs, processedMs)
+  const start = span.startMs ?? span.words?.[0]?.startMs ?? spans[0]?.startMs ?? fromMs
+  const startMs = Math.min(Math.max(start, fromMs), Math.max(fromMs, sentMs))
+  const reportedEnd = span.endMs ?? span.words?.at(-1)?.endMs ?? null
+  const end = reportedEnd ?? nextPause(startMs, spans, bounds)
+  const endMs = Math.max(startMs, Math.min(end, sentMs))
+  return { startMs, endMs, isEstimated: reportedEnd === null }
+}
+
+/** The end of speech before its first real pause; without one, the processed position. */
+function nextPause(
+  startMs: number,
+  spans: readonly TimeSpan[],
+  { processedMs, endpointingMs }: SpanBounds,
+): number {
+  let endMs = startMs
+  for (const span of spans) {
+    if (span.endMs <= startMs) continue
+    if (endMs > startMs && span.startMs - endMs >= endpointingMs) return endMs
+    endMs = span.endMs
+  }
+  return endMs > startMs ? endMs : processedMs
+}
+
+/** Limits the times of a word to those of its text. */
+export function clampWord(word: Word, startMs: number, endMs: number): Word {
+  const clamp = (ms: number) => Math.min(Math.max(ms, startMs), endMs)
+  return { ...word, startMs: clamp(word.startMs), endMs: clamp(word.endMs) }
 }

@@ -1,7 +1,6 @@
 import type { ConnectionFailure } from './engine-connection.ts'
 import type { RecognitionWarning, TimeSpan } from './recognition.ts'
-import type { SilentSpeech } from './silence-detection.ts'
-import { totalMs } from './speech-activity.ts'
+import { type SilentSpeech, totalMs } from './speech-activity.ts'
 
 const messages = {
   engine_lagging: 'Transcripts lag far behind the live audio.',

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'bun:test'
 import { programEnvironment } from '#config/load.ts'
 import type { Engine } from '#speech/engine.ts'
-import { poolEngines } from '#speech/engines/pool.ts'
+import { EnginePool } from '#speech/engines/pool.ts'
 import { createEngine } from '#speech/engines/registry.ts'
 import { engineConfig, engineDeps } from '#test/support/engine-session.ts'
 import { pocketsphinxCommand, pocketsphinxExists } from '#test/support/pocketsphinx/engine.ts'
@@ -65,7 +65,7 @@ test.skipIf(isMissing)(
 )
 
 function recordReal(engines: readonly Engine[]): Promise<RecognitionRecorder> {
-  return recordPool(poolEngines(engines, engineDeps().log), { options: { endpointingMs: 600 } })
+  return recordPool(new EnginePool(engines, engineDeps().log), { options: { endpointingMs: 600 } })
 }
 
 function recogniser({ sessionMsMax = 480_000 } = {}): Engine {

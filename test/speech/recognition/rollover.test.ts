@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { poolEngines } from '#speech/engines/pool.ts'
+import { EnginePool } from '#speech/engines/pool.ts'
 import { createEngine } from '#speech/engines/registry.ts'
 import { engineConfig, engineDeps } from '#test/support/engine-session.ts'
 import { eventually } from '#test/support/eventually.ts'
@@ -164,7 +164,7 @@ test('a new engine with another sample rate receives resampled audio with the sa
     engineConfig({ kind: 'demo', name: 'other', sampleRateHz: 8_000 }),
     engineDeps(),
   )
-  const recorder = await recordPool(poolEngines([first, demo], engineDeps().log), {})
+  const recorder = await recordPool(new EnginePool([first, demo], engineDeps().log), {})
   await recorder.write(lowTone(4_000))
   const { stats } = await recorder.end()
   expect(stats.engine.name).toBe('other')

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
-import { clampWord, estimateSpan } from '#speech/recognition/span-estimation.ts'
-import { SpeechSpans } from '#speech/recognition/speech-activity.ts'
+import { clampWord, estimateSpan, SpeechSpans } from '#speech/recognition/speech-activity.ts'
 
 const bounds = { fromMs: 1_000, processedMs: 6_000, sentMs: 7_000, endpointingMs: 600 }
 const noTimes = { startMs: null, endMs: null }

@@ -50,7 +50,7 @@ async function say(client: SpeechClient): Promise<void> {
 }
 
 async function nothingIsLeft(server: SpeechServer): Promise<void> {
-  const { metrics } = server.sessions
+  const metrics = () => server.sessions.metrics()
   await eventually('everything is released', () => metrics().connections + metrics().sessions === 0)
   expect(metrics()).toMatchObject({ queuedBytes: 0, unreadBytes: 0 })
   expect(server.openSockets()).toBe(0)
