@@ -12,7 +12,8 @@ const quietMs = 300
 /** The spans of a session that contain speech, in order, as long as they are needed. */
 export class SpeechSpans {
   readonly #spans: TimeSpan[] = []
-  #current: TimeSpan | null = null
+  /** The span in progress; null in silence. */
+  current: TimeSpan | null = null
 
   /** Adds a completed span after all others. */
   add({ startMs, endMs }: TimeSpan): void {
@@ -20,11 +21,6 @@ export class SpeechSpans {
     const [first, second] = this.#spans
     if (this.#spans.length <= spansMax || first === undefined || second === undefined) return
     this.#spans.splice(0, 2, { startMs: first.startMs, endMs: second.endMs })
-  }
-
-  /** The span in progress; null in silence. */
-  setCurrent(span: TimeSpan | null): void {
-    this.#current = span
   }
 
   /** The speech within a range, clipped to it. */
@@ -36,13 +32,13 @@ export class SpeechSpans {
       if (start < end) clipped.push({ startMs: start, endMs: end })
     }
     for (const span of this.#spans) add(span)
-    if (this.#current !== null) add(this.#current)
+    if (this.current !== null) add(this.current)
     return clipped
   }
 
   /** Whether the span at this time is still in progress. */
   isInProgressAt(atMs: number): boolean {
-    const current = this.#current
+    const { current } = this
     return current !== null && current.startMs <= atMs && atMs <= current.endMs
   }
 
@@ -72,7 +68,7 @@ export class SpeechActivity {
     for (const change of this.#voice.push(samples)) {
       if (!change.speaking) this.spans.add(change)
     }
-    this.spans.setCurrent(this.#voice.current())
+    this.spans.current = this.#voice.current()
   }
 
   receivedMs(): number {

@@ -60,7 +60,8 @@ export class AudioQueue {
   readonly #keepsPackets: boolean
   readonly #entries: Entry[] = []
   #socket: ClientSocket | null = null
-  #storedBytes = 0
+  /** Queued audio, plus the stored lengths of packets. */
+  storedBytes = 0
   #takenBytes = 0
   #isHeld = false
   #isFull = false
@@ -133,22 +134,17 @@ export class AudioQueue {
     return first
   }
 
-  /** Queued audio, plus the stored lengths of packets. */
-  storedBytes(): number {
-    return this.#storedBytes
-  }
-
   /** Pauses the client if the queue has become full. */
   pauseIfFull(): void {
     if (this.#isFull) return
-    if (this.#storedBytes <= this.#windowBytes() && !this.#session.isReaderFull()) return
+    if (this.storedBytes <= this.#windowBytes() && !this.#session.isReaderFull()) return
     this.#isFull = true
     this.#applyBackpressure()
   }
 
   /** Resumes the client if the queue has drained enough. */
   resumeIfDrained(): void {
-    if (!this.#isFull || this.#storedBytes > this.#windowBytes() * lowWaterShare) return
+    if (!this.#isFull || this.storedBytes > this.#windowBytes() * lowWaterShare) return
     if (this.#session.isReaderFull()) return
     this.#isFull = false
     this.#applyBackpressure()
@@ -184,7 +180,7 @@ export class AudioQueue {
   /** The duration of the queued audio; for compressed audio estimated from what was decoded. */
   queuedMs(decodedMs: number): number {
     const msPerByte = pcmMsPerByte(this.#format)
-    return this.#storedBytes * (msPerByte ?? decodedMs / Math.max(1, this.#takenBytes))
+    return this.storedBytes * (msPerByte ?? decodedMs / Math.max(1, this.#takenBytes))
   }
 
   /** For the statistics of the session. */
@@ -201,7 +197,7 @@ export class AudioQueue {
   /** Drops queued audio. The socket stays as it is; closing it resumes reading. */
   close(): void {
     this.#entries.length = 0
-    this.#addStored(-this.#storedBytes)
+    this.#addStored(-this.storedBytes)
     this.detach()
     this.#isHeld = false
   }
@@ -243,7 +239,7 @@ export class AudioQueue {
   }
 
   #addStored(bytes: number): void {
-    this.#storedBytes += bytes
+    this.storedBytes += bytes
     this.#session.deps.budget.add(bytes)
   }
 

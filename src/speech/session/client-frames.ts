@@ -82,10 +82,7 @@ export function readHandshake(message: string, query: SessionQuery) {
   const fields = readFields(message, 'invalid_handshake')
   if (controlChecker.check(fields)) throw sessionError('handshake_required')
   if (!startChecker.check(fields)) {
-    const fault = startChecker.firstError(fields)
-    throw new SessionError('invalid_handshake', fault?.message ?? 'The message is not valid.', {
-      ...(fault?.path ? { param: fault.path } : {}),
-    })
+    throw invalid('invalid_handshake', startChecker.firstError(fields))
   }
   const { audio, options, resume } = fields
   return {
@@ -120,11 +117,17 @@ export function readHandshake(message: string, query: SessionQuery) {
 export function readControl(message: string): Control {
   const fields = readFields(message, 'invalid_message')
   if (controlChecker.check(fields)) return fields
-  const fault = controlChecker.firstError(fields)
-  throw new SessionError('invalid_message', fault?.message ?? 'The message is not valid.', {
-    ...(fault?.path ? { param: fault.path } : {}),
-    details: { types: ['finalize', 'keepalive', 'session_end'] },
-  })
+  const types = ['finalize', 'keepalive', 'session_end']
+  throw invalid('invalid_message', controlChecker.firstError(fields), { types })
+}
+
+function invalid(
+  code: SessionErrorCode,
+  fault: ReturnType<typeof startChecker.firstError>,
+  details = {},
+): SessionError {
+  const { message = 'The message is not valid.', path = '' } = fault ?? {}
+  return new SessionError(code, message, { details, ...(path && { param: path }) })
 }
 
 function readFields(message: string, code: SessionErrorCode): JsonObject {

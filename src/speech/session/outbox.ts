@@ -30,9 +30,10 @@ export class Outbox {
   readonly partials = { partials_sent: 0, partials_dropped: 0 }
   readonly #logCharsMax: number
   readonly #log: { readonly seq: number; readonly text: string }[] = []
-  #logChars = 0
+  /** Characters of the frames kept for a client that resumes. */
+  logChars = 0
   /** The number of the last frame dropped from the log; 0: none. */
-  #droppedSeq = 0
+  droppedSeq = 0
   #waiting: WaitingFrame[] = []
   #waitingChars = 0
   #socket: ClientSocket | null = null
@@ -49,15 +50,11 @@ export class Outbox {
     else this.#wait(frame)
   }
 
-  /**
-   * Attaches a new socket and resends the logged frames after `lastSeq`. Returns the number of the
-   * last frame that is no longer in the log.
-   */
-  attach(socket: ClientSocket, lastSeq: number): { readonly droppedSeq: number } {
+  /** Attaches a new socket and resends the logged frames after `lastSeq`. */
+  attach(socket: ClientSocket, lastSeq: number): void {
     this.#socket = socket
     // Limited by the size of the log; Bun buffers what the client does not read yet.
     for (const { seq, text } of this.#log) if (seq > lastSeq) socket.sendText(text)
-    return { droppedSeq: this.#droppedSeq }
   }
 
   /** The socket has closed: waiting frames go to the log. */
@@ -97,10 +94,6 @@ export class Outbox {
     return this.#waitingChars + (this.#socket?.getBufferedAmount() ?? 0)
   }
 
-  logChars(): number {
-    return this.#logChars
-  }
-
   #canSend(): boolean {
     return this.#socket !== null && this.#socket.getBufferedAmount() <= bufferedBytesMax
   }
@@ -119,12 +112,12 @@ export class Outbox {
 
   #addToLog(seq: number, text: string): void {
     this.#log.push({ seq, text })
-    this.#logChars += text.length
-    while (this.#logChars > this.#logCharsMax) {
+    this.logChars += text.length
+    while (this.logChars > this.#logCharsMax) {
       const oldest = this.#log.shift()
       if (oldest === undefined) return
-      this.#logChars -= oldest.text.length
-      this.#droppedSeq = oldest.seq
+      this.logChars -= oldest.text.length
+      this.droppedSeq = oldest.seq
     }
   }
 

@@ -1,4 +1,4 @@
-import { type Static, type TProperties, Type } from '@sinclair/typebox'
+import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { containers, encodings } from '#speech/decoders/decoder.ts'
 import { languages } from '#speech/engine.ts'
 
@@ -13,9 +13,7 @@ const oneOf = <Value extends string>(values: readonly Value[]) =>
   Type.Union(values.map((value) => Type.Literal(value)))
 const count = () => Type.Integer({ minimum: 0 })
 const seconds = () => Type.Number({ minimum: 0 })
-const nullable = <T extends ReturnType<typeof count> | ReturnType<typeof seconds>>(schema: T) =>
-  Type.Union([schema, Type.Null()])
-const textOrNull = () => Type.Union([Type.String(), Type.Null()])
+const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
 /** Frames are numbered 1, 2, 3 … within the session. */
 const frame = <Name extends string, T extends TProperties>(type: Name, fields: T) =>
@@ -91,7 +89,7 @@ const sessionReady = frame('session_ready', {
     ack_interval_ms: nullable(count()),
   }),
   /** Null if sessions cannot be resumed. */
-  resume_token: textOrNull(),
+  resume_token: nullable(Type.String()),
 })
 
 const audioAck = frame('audio_ack', {
@@ -131,7 +129,7 @@ const final = frame('transcript', {
   confidence: nullable(seconds()),
   lang: oneOf(languages),
   words: Type.Optional(Type.Array(word)),
-  from_finalize: textOrNull(),
+  from_finalize: nullable(Type.String()),
 })
 
 const details = Type.Record(Type.String(), Type.Unknown())
@@ -141,7 +139,7 @@ const errorFrame = frame('error', {
   error: strict({
     code: Type.String(),
     message: Type.String(),
-    param: textOrNull(),
+    param: nullable(Type.String()),
     retryable: Type.Boolean(),
     details,
   }),

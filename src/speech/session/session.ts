@@ -128,7 +128,7 @@ export class SpeechSession {
   /** Continues on another connection: missed frames first, then `session_ready`. */
   resume(connection: AttachedConnection, lastSeq: number): void {
     this.#supersedeConnection()
-    const { droppedSeq } = this.#attach(connection, lastSeq)
+    this.#attach(connection, lastSeq)
     const ending = this.#transcriber.ending
     if (ending !== null) {
       this.#closeConnection(ending)
@@ -136,6 +136,7 @@ export class SpeechSession {
     }
     this.resumes++
     this.#receivedAt = performance.now()
+    const { droppedSeq } = this.outbox
     if (droppedSeq > lastSeq) {
       const details = { after_seq: lastSeq, to_seq: droppedSeq }
       this.outbox.push(warning('frames_forgotten', details))
@@ -206,10 +207,10 @@ export class SpeechSession {
     this.#closeConnection(ending)
   }
 
-  #attach(connection: AttachedConnection, lastSeq: number) {
+  #attach(connection: AttachedConnection, lastSeq: number): void {
     this.#connection = connection
     this.queue.attach(connection.socket)
-    return this.outbox.attach(connection.socket, lastSeq)
+    this.outbox.attach(connection.socket, lastSeq)
   }
 
   #detach(): void {
@@ -236,7 +237,7 @@ export class SpeechSession {
     const { idleMs, sessionMsMax, resumeMs, readerStallMs } = this.deps.settings
     const transcriber = this.#transcriber
     const isAttached = this.#connection !== null
-    const isHeldUp = this.queue.isPaused() || this.queue.storedBytes() > 0
+    const isHeldUp = this.queue.isPaused() || this.queue.storedBytes > 0
     if (isAttached) this.#attachedAt = now
     // A client whose messages are not read is not idle.
     if (!isAttached || isHeldUp) this.#receivedAt = now

@@ -157,7 +157,7 @@ function createEndedSessions(countMax: number) {
 
   return {
     add(session: SpeechSession) {
-      const chars = session.outbox.logChars()
+      const chars = session.outbox.logChars
       kept.set(session.id, { session, chars })
       totalChars += chars
       dropWhile(() => kept.size > countMax || totalChars > endedCharsMax)

@@ -47,16 +47,12 @@ export class ItemOrder {
     this.#session = session
   }
 
-  started(id: string, startMs: number | null): void {
-    const item = this.#itemOf(id)
-    if (item !== null) item.startMs = startMs
-  }
-
-  stopped(id: string, endMs: number | null): void {
+  /** Creates the item if it is new; an emitted item does not change. */
+  update(id: string, changes: Partial<Item>): void {
     const item = this.#itemOf(id)
     if (item === null) return
-    item.isStopped = true
-    item.endMs = endMs
+    Object.assign(item, changes)
+    this.#emitNext()
   }
 
   /** `commit`: our commit that was answered; null if the server detected the pause. */
@@ -82,13 +78,6 @@ export class ItemOrder {
     this.#emitNext()
   }
 
-  completed(id: string, result: ItemResult): void {
-    const item = this.#itemOf(id)
-    if (item === null) return
-    item.result = result
-    this.#emitNext()
-  }
-
   /** Whether the server has detected speech that no commit has closed. */
   isSpeechOpen(): boolean {
     return this.#items.some(
@@ -96,8 +85,9 @@ export class ItemOrder {
     )
   }
 
-  hasStopped(id: string): boolean {
-    return this.#items.find((item) => item.id === id)?.isStopped ?? false
+  /** An item that was not emitted yet. */
+  find(id: string): Readonly<Item> | undefined {
+    return this.#items.find((item) => item.id === id)
   }
 
   /** Items whose audio is complete and whose result has not been emitted. */
@@ -105,14 +95,9 @@ export class ItemOrder {
     return new Set(this.#items.filter(hasAllAudio).map(({ id }) => id))
   }
 
-  /** Where the audio of an item ends; null if unknown. */
-  endOf(id: string): number | null {
-    return this.#items.find((item) => item.id === id)?.endMs ?? null
-  }
-
   #itemOf(id: string): Item | null {
     if (this.#emittedIds.includes(id)) return null
-    const known = this.#items.find((item) => item.id === id)
+    const known = this.find(id)
     if (known !== undefined) return known
     const item: Item = {
       id,

@@ -5,7 +5,7 @@ import { type ItemCommit, ItemOrder } from './item-order.ts'
 import {
   appendFrame,
   commitMsMin,
-  kindOfFatal,
+  fatalCodes,
   PauseFinder,
   type RealtimeError,
   readError,
@@ -59,13 +59,13 @@ export class ItemProtocol implements ServerProtocol {
         break
       case 'input_audio_buffer.speech_started': {
         const atMs = readMs(frame['audio_start_ms'])
-        this.#order.started(id, atMs)
+        this.#order.update(id, { startMs: atMs })
         if (atMs !== null) this.#session.emit({ type: 'speech-start', atMs })
         break
       }
       case 'input_audio_buffer.speech_stopped': {
         const atMs = readMs(frame['audio_end_ms'])
-        this.#order.stopped(id, atMs)
+        this.#order.update(id, { isStopped: true, endMs: atMs })
         if (atMs !== null) this.#session.processed(atMs)
         break
       }
@@ -137,10 +137,10 @@ export class ItemProtocol implements ServerProtocol {
   #onCommitted(id: string, previousId: unknown): void {
     if (id === '') this.#session.fail('broken', 'an item has no id')
     const { sentMs, options } = this.#session
-    const isByServer = this.#order.hasStopped(id)
-    const commit = isByServer ? undefined : this.#commits.shift()
-    if (isByServer) {
-      const untilMs = Math.min((this.#order.endOf(id) ?? sentMs) + options.endpointingMs, sentMs)
+    const item = this.#order.find(id)
+    const commit = item?.isStopped ? undefined : this.#commits.shift()
+    if (item?.isStopped) {
+      const untilMs = Math.min((item.endMs ?? sentMs) + options.endpointingMs, sentMs)
       this.#uncommittedFromMs = Math.max(this.#uncommittedFromMs, untilMs)
     }
     // A commit that coincides with a detected pause may close another item than intended.
@@ -153,11 +153,10 @@ export class ItemProtocol implements ServerProtocol {
   #onCompleted(id: string, frame: JsonObject): void {
     if (id === '') this.#session.fail('broken', 'an item has no id')
     this.#failures = 0
-    this.#order.completed(id, {
-      text: readText(frame['transcript']),
-      words: readWords(frame['words'], 'confidence'),
-      confidence: readLogprobs(frame['logprobs']),
-    })
+    const text = readText(frame['transcript'])
+    const words = readWords(frame['words'], 'confidence')
+    const confidence = readLogprobs(frame['logprobs'])
+    this.#order.update(id, { result: { text, words, confidence } })
     this.#respond()
   }
 
@@ -166,13 +165,13 @@ export class ItemProtocol implements ServerProtocol {
     const detail = `${code} ${message}`
     this.#session.warn('speech server failed to transcribe an utterance', detail)
     if (this.#failures >= failuresMax) this.#session.fail('broken', `items fail: ${detail}`)
-    this.#order.completed(id, { text: '', words: [], confidence: null })
+    this.#order.update(id, { result: { text: '', words: [], confidence: null } })
     this.#respond()
   }
 
   #onError(error: RealtimeError): void {
     const detail = `server error: ${error.code} ${error.message}`
-    const kind = kindOfFatal(error)
+    const kind = fatalCodes[error.code] ?? null
     if (!this.#isReady && this.#serverDetectsPauses && isAboutPauses(error)) {
       this.#serverDetectsPauses = false
       this.opened()

@@ -75,14 +75,10 @@ export function appendDelta(text: string, delta: unknown): string {
   return typeof delta === 'string' ? (text + delta).slice(0, partialCharsMax) : text
 }
 
-export type RealtimeError = {
-  readonly code: string
-  readonly message: string
-  readonly param: string
-}
+export type RealtimeError = ReturnType<typeof readError>
 
 /** Most servers send an object, some a text with a code beside it. */
-export function readError(frame: JsonObject): RealtimeError {
+export function readError(frame: JsonObject) {
   const error = isRecord(frame['error']) ? frame['error'] : frame
   const { error: text, message = text, code, type, param } = error
   return {
@@ -92,7 +88,8 @@ export function readError(frame: JsonObject): RealtimeError {
   }
 }
 
-const fatalCodes: Readonly<Record<string, EngineErrorKind>> = {
+/** Errors that end a session; it continues after all others. */
+export const fatalCodes: Readonly<Record<string, EngineErrorKind>> = {
   session_expired: 'limit',
   rate_limit_exceeded: 'busy',
   rate_limit_error: 'busy',
@@ -102,9 +99,4 @@ const fatalCodes: Readonly<Record<string, EngineErrorKind>> = {
   permission_denied: 'refused',
   model_not_found: 'refused',
   model_load_error: 'refused',
-}
-
-/** Null if the session continues after this error, as after most. */
-export function kindOfFatal({ code }: RealtimeError): EngineErrorKind | null {
-  return fatalCodes[code] ?? null
 }
