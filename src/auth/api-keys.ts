@@ -6,36 +6,28 @@ import { createApiKey, hashApiKey, maskApiKey } from './key-format.ts'
 import type { KeyOwner, KeyRecord } from './key-store.ts'
 import type { AuthStore } from './store.ts'
 
-/** The API keys of users and service accounts. */
-export type ApiKeys = {
-  /**
-   * Returns the key itself, which is not stored. Throws `unprocessable` with the code
-   * `too_many_api_keys`, and `not_found` for a deleted service account.
-   */
-  create(
-    actor: Actor,
-    owner: KeyOwner,
-    key: { name: string; expiresAt: Date | null },
-  ): Promise<KeyRecord & { key: string }>
-  /** Newest first, after the key `after`. */
-  list(userId: string, page: PageRequest): Promise<Page<KeyRecord>>
-  /** Revokes a key on every replica; false if this user has no such key. */
-  revoke(actor: Actor, userId: string, keyId: string): Promise<boolean>
-}
-
 /** Enough for the devices and programs of a person; a leaked token cannot fill the table. */
 const liveKeysMax = 100
 
+/** The API keys of users and service accounts. */
 export function createApiKeys(options: {
   store: Pick<AuthStore, 'addKey' | 'listKeys' | 'revokeKey'>
   audit: Pick<Audit, 'record'>
   now: () => Date
   pepper: string | undefined
   onRevoked: (keyId: string) => Promise<void>
-}): ApiKeys {
+}) {
   const { store, audit, now, pepper } = options
   return {
-    async create(actor, owner, { name, expiresAt }) {
+    /**
+     * Returns the key itself, which is not stored. Throws `unprocessable` with the code
+     * `too_many_api_keys`, and `not_found` for a deleted service account.
+     */
+    async create(
+      actor: Actor,
+      owner: KeyOwner,
+      { name, expiresAt }: { name: string; expiresAt: Date | null },
+    ): Promise<KeyRecord & { key: string }> {
       const key = createApiKey()
       const id = Bun.randomUUIDv7()
       const record = { id, name, masked: maskApiKey(key), createdAt: now(), expiresAt }
@@ -60,10 +52,12 @@ export function createApiKeys(options: {
         throw new AppError('not_found', 'This service account was deleted.')
       return { ...record, lastUsedAt: null, key }
     },
-    async list(userId, { limit, after }) {
+    /** Newest first, after the key `after`. */
+    async list(userId: string, { limit, after }: PageRequest): Promise<Page<KeyRecord>> {
       return pageOf(await store.listKeys(userId, { limit: limit + 1, after }), limit)
     },
-    async revoke(actor, userId, keyId) {
+    /** Revokes a key on every replica; false if this user has no such key. */
+    async revoke(actor: Actor, userId: string, keyId: string): Promise<boolean> {
       const revoked = { userId, keyId, revokedAt: now() }
       const isRevoked = await store.revokeKey(revoked, (transaction, name) =>
         audit.record(

@@ -17,12 +17,7 @@ type Rights = {
   readonly permissions: ReadonlySet<Permission>
 }
 
-/** The permissions of all groups, in memory. */
-export type GroupRights = {
-  of(membership: Membership): Rights
-  /** Reads the table; on failure the previous state stays. */
-  reload(): Promise<void>
-}
+export type GroupRights = Awaited<ReturnType<typeof createGroupRights>>
 
 type GroupRow = {
   readonly name: string
@@ -30,10 +25,11 @@ type GroupRow = {
   readonly idpClaim: string | null
 }
 
+/** The permissions of all groups, in memory. */
 export async function createGroupRights(options: {
   load: () => Promise<readonly GroupRow[]>
   log: Pick<Log, 'error'>
-}): Promise<GroupRights> {
+}) {
   let resolve = resolverOf(await options.load())
   // By identity: a cached principal has the same membership object at each request.
   let resolved = new WeakMap<Membership, Rights>()
@@ -54,14 +50,15 @@ export async function createGroupRights(options: {
     }
   }
   return {
-    of(membership) {
+    of(membership: Membership): Rights {
       const before = resolved.get(membership)
       if (before !== undefined) return before
       const rights = resolve(membership)
       resolved.set(membership, rights)
       return rights
     },
-    reload() {
+    /** Reads the table; on failure the previous state stays. */
+    reload(): Promise<void> {
       latest = reload()
       return latest
     },

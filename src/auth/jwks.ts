@@ -3,14 +3,7 @@ import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
 import type { Log } from '#telemetry/log.ts'
 
-/** The public keys of an identity provider, refreshed periodically. */
-export type KeySet = {
-  /** The key that a token names; throws `invalid_token`, or `service_unavailable` without a set. */
-  keyFor(header: JWTHeaderParameters): Promise<CryptoKey>
-  /** Rises when the published keys change: tokens must be verified again. */
-  version(): number
-  close(): void
-}
+export type KeySet = ReturnType<typeof createKeySet>
 
 export type KeySetOptions = {
   url: string
@@ -35,7 +28,8 @@ const bodyBytesMax = 1_048_576
 
 type Loaded = { find: ReturnType<typeof createLocalJWKSet>; text: string; loadedAt: number }
 
-export function createKeySet(options: KeySetOptions): KeySet {
+/** The public keys of an identity provider, refreshed periodically. */
+export function createKeySet(options: KeySetOptions) {
   const { cooldownMs = defaultCooldownMs, refreshMs = defaultRefreshMs } = options
   let loaded: Loaded | undefined
   let loading: Promise<void> | undefined
@@ -83,8 +77,10 @@ export function createKeySet(options: KeySetOptions): KeySet {
   }
   void load()
   return {
+    /** Rises when the published keys change: tokens must be verified again. */
     version: () => version,
-    async keyFor(header) {
+    /** The key that a token names; throws `invalid_token`, or `service_unavailable` without a set. */
+    async keyFor(header: JWTHeaderParameters): Promise<CryptoKey> {
       const set = await current()
       const known = await findKey(set, header)
       if (known !== undefined) return known

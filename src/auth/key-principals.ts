@@ -1,23 +1,16 @@
 import { AppError } from '#lib/errors.ts'
-import { createSingleFlight, setBounded } from '#lib/single-flight.ts'
+import { setBounded } from '#lib/single-flight.ts'
 import type { Log } from '#telemetry/log.ts'
-import { userDisabled } from './errors.ts'
-import type { GroupRights, Membership } from './groups.ts'
+import { createCredentialCache, entriesMax } from './credential-cache.ts'
+import type { GroupRights } from './groups.ts'
 import { hashApiKey, isApiKey } from './key-format.ts'
-import type { StoredKey } from './key-store.ts'
-import { createKeyUsage } from './key-usage.ts'
-import type { Principal } from './principal.ts'
+import { lastUseGrainMs, type StoredKey } from './key-store.ts'
+import { type Principal, userDisabled } from './principal.ts'
 import type { AuthStore } from './store.ts'
 
-/** Authenticates API keys, with a cache. */
-export type KeyPrincipals = {
-  authenticate(key: string): Promise<Principal>
-  /** Drops a key, the keys of a user, or all keys from the cache. */
-  invalidate(which?: { keyId: string } | { userId: string }): void
-  close(): Promise<void>
-}
+export type KeyPrincipals = ReturnType<typeof createKeyPrincipals>
 
-export type KeyPrincipalsOptions = {
+type KeyPrincipalsOptions = {
   store: Pick<AuthStore, 'findKey' | 'markUsed'>
   groups: Pick<GroupRights, 'of'>
   pepper: string | undefined
@@ -27,87 +20,73 @@ export type KeyPrincipalsOptions = {
   log: Pick<Log, 'warn'>
 }
 
-/** Known keys and unknown hashes, about 1 KB each. */
-const entriesMax = 10_000
 const unknownKeyMs = 5_000
 /** How long a cached key works while the database is unreachable. */
 const outageTrustMs = 300_000
 
-/** `confirmedAt`: when it was read from the database. */
 type CachedKey = {
   key: StoredKey
   bearer: Omit<Principal, 'groups' | 'permissions'>
-  membership: Membership
+  /** When it was read from the database. */
   confirmedAt: number
 }
 
-export function createKeyPrincipals(options: KeyPrincipalsOptions): KeyPrincipals {
+/** Authenticates API keys, with a cache. */
+export function createKeyPrincipals(options: KeyPrincipalsOptions) {
   const { store, groups, cacheMs } = options
-  const found = new Map<string, CachedKey>()
+  const cache = createCredentialCache<CachedKey>()
+  /** By hash, to limit the lookups of invalid keys. */
   const unknownUntil = new Map<string, number>()
-  const once = createSingleFlight<CachedKey>()
   const usage = createKeyUsage(options)
-  /** Rises with each invalidation: a lookup that started before must not be cached. */
-  let generation = 0
 
   async function lookUp(hash: Buffer, id: string): Promise<CachedKey> {
-    const before = generation
     const key = await store.findKey(hash)
     if (key === undefined) {
-      const value = performance.now() + unknownKeyMs
-      setBounded(unknownUntil, id, value, entriesMax)
+      setBounded(unknownUntil, id, performance.now() + unknownKeyMs, entriesMax)
       throw unknownKey()
     }
-    const { keyId, userId, subject, name, membership } = key
-    const value: CachedKey = {
-      key,
-      bearer: { userId, subject, name, credential: { kind: 'api-key', keyId } },
-      membership,
-      confirmedAt: performance.now(),
-    }
-    if (before === generation) setBounded(found, id, value, entriesMax)
-    return value
+    const { keyId, userId, subject, name } = key
+    const bearer = { userId, subject, name, credential: { kind: 'api-key', keyId } as const }
+    return { key, bearer, confirmedAt: performance.now() }
   }
 
   async function find(hash: Buffer): Promise<CachedKey> {
     const id = hash.toString('base64')
     if ((unknownUntil.get(id) ?? 0) > performance.now()) throw unknownKey()
-    const known = found.get(id)
+    const known = cache.get(id)
     if (known !== undefined && ageOf(known) < cacheMs) return known
     try {
-      return await once(`${generation} ${id}`, () => lookUp(hash, id))
+      return await cache.load(id, () => lookUp(hash, id))
     } catch (error) {
       const isUnreachable = error instanceof AppError && error.kind === 'service_unavailable'
-      const last = isUnreachable ? found.get(id) : undefined
+      const last = isUnreachable ? cache.get(id) : undefined
       if (last !== undefined && ageOf(last) < outageTrustMs) return last
       throw error
     }
   }
 
   return {
-    async authenticate(key) {
-      if (!isApiKey(key)) throw unknownKey()
-      const { key: stored, bearer, membership } = await find(hashApiKey(key, options.pepper))
-      if (stored.revokedAt !== null) {
-        throw new AppError('invalid_api_key', 'This API key was revoked.')
-      }
-      if (stored.expiresAt !== null && stored.expiresAt <= options.now()) {
+    async authenticate(text: string): Promise<Principal> {
+      if (!isApiKey(text)) throw unknownKey()
+      const { key, bearer } = await find(hashApiKey(text, options.pepper))
+      if (key.revokedAt !== null) throw new AppError('invalid_api_key', 'This API key was revoked.')
+      if (key.expiresAt !== null && key.expiresAt <= options.now()) {
         throw new AppError('invalid_api_key', 'This API key has expired.')
       }
-      if (stored.disabledAt !== null) throw userDisabled('invalid_api_key')
-      usage.record(stored.keyId)
-      return { ...bearer, ...groups.of(membership) }
+      if (key.disabledAt !== null) throw userDisabled('invalid_api_key')
+      usage.record(key.keyId)
+      return { ...bearer, ...groups.of(key.membership) }
     },
-    invalidate(which) {
-      generation += 1
-      for (const [id, { key }] of found) {
-        const matches =
-          which === undefined ||
-          ('keyId' in which ? key.keyId === which.keyId : key.userId === which.userId)
-        if (matches) found.delete(id)
-      }
+    /** Drops a key, the keys of a user, or all keys from the cache. */
+    invalidate(which: { keyId?: string; userId?: string } = {}): void {
+      const { keyId, userId } = which
+      cache.invalidate(
+        ({ key }) =>
+          (keyId === undefined || key.keyId === keyId) &&
+          (userId === undefined || key.userId === userId),
+      )
     },
-    close: usage.close,
+    close: usage.flush,
   }
 }
 
@@ -117,4 +96,42 @@ function ageOf({ confirmedAt }: CachedKey): number {
 
 function unknownKey(): AppError {
   return new AppError('invalid_api_key', 'This API key is not valid.')
+}
+
+/** The interval of writes. */
+const flushMs = 1_000
+/** Further keys are not recorded until the next flush. */
+const usedKeysMax = 10_000
+
+/** Records the last use of keys, at most once a minute each, in the background. */
+function createKeyUsage({ store, now, log }: KeyPrincipalsOptions) {
+  const recordedAt = new Map<string, number>()
+  const due = new Set<string>()
+  let timer: Timer | undefined
+
+  async function flush(): Promise<void> {
+    clearTimeout(timer)
+    timer = undefined
+    const keyIds = [...due]
+    due.clear()
+    if (keyIds.length === 0) return
+    try {
+      await store.markUsed(keyIds, now())
+    } catch (error) {
+      log.warn('API key usage write failed', { error })
+    }
+  }
+  return {
+    record(keyId: string): void {
+      const usedAt = performance.now()
+      const last = recordedAt.get(keyId)
+      if ((last !== undefined && usedAt - last < lastUseGrainMs) || due.size >= usedKeysMax) return
+      if (recordedAt.size >= usedKeysMax) recordedAt.clear()
+      recordedAt.set(keyId, usedAt)
+      due.add(keyId)
+      timer ??= setTimeout(flush, flushMs)
+    },
+    /** Writes pending records. */
+    flush,
+  }
 }

@@ -135,13 +135,17 @@ function prepareFindKey(drizzle: Handle): (hash: Uint8Array) => Promise<StoredKe
     const [first] = rows
     if (first === undefined) return undefined
     const { group: _, source: __, ...key } = first
-    const named = (source: 'idp' | 'manual') =>
-      rows.flatMap((row) => (row.source === source && row.group !== null ? [row.group] : []))
-    return {
-      ...key,
-      membership: { idpGroups: named('idp').sort(), manual: named('manual').sort() },
-    }
+    return { ...key, membership: membershipOf(rows) }
   }
+}
+
+type MemberRow = { readonly group: string | null; readonly source: string | null }
+
+/** The groups of a user from rows joined with `group_member`. */
+export function membershipOf(rows: readonly MemberRow[]): Membership {
+  const named = (source: 'idp' | 'manual') =>
+    rows.flatMap((row) => (row.source === source && row.group !== null ? [row.group] : [])).sort()
+  return { idpGroups: named('idp'), manual: named('manual') }
 }
 
 async function addKey(

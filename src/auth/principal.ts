@@ -1,3 +1,4 @@
+import { AppError } from '#lib/errors.ts'
 import type { Permission } from './permissions.ts'
 
 /** An authenticated caller with current permissions. */
@@ -39,4 +40,11 @@ export function userIdOf(subject: string): string {
   digest.writeUInt8((digest.readUInt8(8) & 0x3f) | 0x80, 8)
   const hex = digest.toString('hex', 0, 16)
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+}
+
+/** A valid credential of a user that an administrator disabled. */
+export function userDisabled(kind: 'invalid_token' | 'invalid_api_key'): AppError {
+  return new AppError(kind, 'This user was disabled by an administrator.', {
+    code: 'user_disabled',
+  })
 }

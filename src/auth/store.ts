@@ -3,7 +3,7 @@ import type { Database } from '#db/client.ts'
 import { createQueryRunner, type QueryRunner } from '#db/query-runner.ts'
 import { appGroup, appUser, groupMember, knownPermission } from '#db/schema/auth.ts'
 import { withTimeLimit } from '#lib/time-limit.ts'
-import { createKeyTable, lastSeenGrainMs } from './key-store.ts'
+import { createKeyTable, lastSeenGrainMs, membershipOf } from './key-store.ts'
 import { groupsPermission, type Permission, shippedAdmins } from './permissions.ts'
 
 /** Queries on the path of a request fail fast with `service_unavailable`. */
@@ -21,7 +21,7 @@ type ChangeKind = (typeof changeKinds)[number]
 const changeKinds = ['key', 'idp_groups', 'user', 'groups', 'all'] as const
 
 /** A transaction that can send notifications. */
-export type NotifyHandle = Parameters<Database['notifyOnCommit']>[0]
+type NotifyHandle = Parameters<Database['notifyOnCommit']>[0]
 
 /** A user as a token describes them. */
 type TokenUser = {
@@ -185,18 +185,17 @@ async function recordUser(drizzle: Handle, tokenUser: TokenUser): Promise<Record
     .from(appUser)
     .leftJoin(groupMember, eq(groupMember.userId, appUser.id))
     .where(eq(appUser.id, userId))
-  const named = (source: 'idp' | 'manual') =>
-    known.flatMap((row) => (row.source === source && row.group !== null ? [row.group] : []))
+  const { idpGroups, manual } = membershipOf(known)
   const [user] = known
   const isDisabled = user !== undefined && user.disabledAt !== null
   const recorded: RecordedUser = {
     isChanged: false,
-    manual: named('manual').sort(),
+    manual,
     name: tokenUser.name ?? user?.name ?? null,
     isDisabled,
   }
   if (isDisabled) return recorded
-  const isSame = sameNames(named('idp'), groups)
+  const isSame = sameNames(idpGroups, groups)
   const isNewer =
     user === undefined || issuedAtS > user.seenAtS || (issuedAtS === user.seenAtS && !isSame)
   if (!isNewer) {

@@ -1,20 +1,13 @@
 import { AppError } from '#lib/errors.ts'
-import { createSingleFlight, setBounded } from '#lib/single-flight.ts'
+import { setBounded } from '#lib/single-flight.ts'
 import type { Log } from '#telemetry/log.ts'
-import { userDisabled } from './errors.ts'
+import { createCredentialCache, entriesMax } from './credential-cache.ts'
 import type { GroupRights, Membership } from './groups.ts'
-import { type Principal, userIdOf } from './principal.ts'
+import { type Principal, userDisabled, userIdOf } from './principal.ts'
 import type { AuthStore, RecordedUser } from './store.ts'
 import type { TokenClaims, TokenVerifier } from './tokens.ts'
 
-/** Authenticates JWTs, with a cache. */
-export type TokenPrincipals = {
-  authenticate(token: string): Promise<Principal>
-  /** Drops the tokens of a user, or all tokens from the cache. */
-  invalidate(which?: { userId: string }): void
-}
-
-export type TokenPrincipalsOptions = {
+type TokenPrincipalsOptions = {
   verifier: Pick<TokenVerifier, 'verify' | 'version'>
   store: Pick<AuthStore, 'recordUser'>
   groups: Pick<GroupRights, 'of'>
@@ -24,7 +17,6 @@ export type TokenPrincipalsOptions = {
   log: Pick<Log, 'warn'>
 }
 
-const entriesMax = 10_000
 /** The longest time in the cache, within the expiry of the token. */
 const cacheMs = 60_000
 /** The same for a user that could not be recorded. */
@@ -43,22 +35,19 @@ type CachedToken = {
 /** The last known state of a user, about 300 bytes; used while the database is unreachable. */
 type KnownUser = Pick<RecordedUser, 'manual' | 'name' | 'isDisabled'>
 
-export function createTokenPrincipals(options: TokenPrincipalsOptions): TokenPrincipals {
+/** Authenticates JWTs, with a cache. */
+export function createTokenPrincipals(options: TokenPrincipalsOptions) {
   const { verifier, groups, now } = options
-  const cache = new Map<string, CachedToken>()
-  const once = createSingleFlight<CachedToken>()
+  const cache = createCredentialCache<CachedToken>()
   const lookUp = createUserLookUp(options)
-  /** Rises with each invalidation: a lookup that started before must not be cached. */
-  let generation = 0
 
-  async function verify(token: string, id: string): Promise<CachedToken> {
-    const before = generation
+  async function verify(token: string): Promise<CachedToken> {
     const version = verifier.version()
     const claims = await verifier.verify(token)
     const { subject } = claims
     const userId = userIdOf(subject)
     const { manual, name, isDisabled, isRecorded } = await lookUp(userId, claims)
-    const value: CachedToken = {
+    return {
       bearer: { userId, subject, name: claims.name ?? name, credential: { kind: 'jwt' } },
       membership: { idpGroups: claims.groups, manual },
       isDisabled,
@@ -66,12 +55,10 @@ export function createTokenPrincipals(options: TokenPrincipalsOptions): TokenPri
       cachedUntil: performance.now() + (isRecorded ? cacheMs : unrecordedCacheMs),
       version,
     }
-    if (before === generation) setBounded(cache, id, value, entriesMax)
-    return value
   }
 
   return {
-    async authenticate(token) {
+    async authenticate(token: string): Promise<Principal> {
       // A hash of the whole token: with a shorter key one token could pass for another.
       const id = new Bun.CryptoHasher('sha256').update(token).digest('base64')
       const known = cache.get(id)
@@ -80,18 +67,13 @@ export function createTokenPrincipals(options: TokenPrincipalsOptions): TokenPri
         known.version === verifier.version() &&
         performance.now() < known.cachedUntil &&
         now().getTime() < known.expiresAtMs
-      const verified = isTrusted
-        ? known
-        : await once(`${generation} ${id}`, () => verify(token, id))
+      const verified = isTrusted ? known : await cache.load(id, () => verify(token))
       if (verified.isDisabled) throw userDisabled('invalid_token')
       return { ...verified.bearer, ...groups.of(verified.membership) }
     },
-    invalidate(which) {
-      generation += 1
-      if (which === undefined) return cache.clear()
-      for (const [id, { bearer }] of cache) {
-        if (bearer.userId === which.userId) cache.delete(id)
-      }
+    /** Drops the tokens of a user, or all tokens from the cache. */
+    invalidate({ userId }: { userId?: string } = {}): void {
+      cache.invalidate(({ bearer }) => userId === undefined || bearer.userId === userId)
     },
   }
 }

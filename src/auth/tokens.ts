@@ -20,13 +20,7 @@ export type TokenClaims = {
   expiresAtS: number
 }
 
-export type TokenVerifier = {
-  /** Throws an `AppError`: `invalid_token`, or `service_unavailable` without a key set. */
-  verify(token: string): Promise<TokenClaims>
-  /** Rises when verified tokens may have become invalid. */
-  version(): number
-  close(): void
-}
+export type TokenVerifier = ReturnType<typeof createTokenVerifier>
 
 export type TokenVerifierOptions = {
   settings: Config['jwt']
@@ -65,7 +59,7 @@ export async function signDevelopmentToken(
  * HS256 tokens are verified with the secret, all others with the key set of the provider, never the
  * other way round: with a public key as an HMAC secret anyone could sign.
  */
-export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifier {
+export function createTokenVerifier(options: TokenVerifierOptions) {
   const { settings } = options
   const secret = settings.secret === undefined ? undefined : secretTokens(settings.secret)
   const keySet =
@@ -104,12 +98,11 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
   }
 
   return {
+    /** Rises when verified tokens may have become invalid. */
     version: () => keySet?.version() ?? 0,
+    /** Throws an `AppError`: `invalid_token`, or `service_unavailable` without a key set. */
+    verify: async (token: string) => readClaims(await payloadOf(token), options),
     close: () => keySet?.close(),
-    async verify(token) {
-      const payload = await payloadOf(token)
-      return readClaims(payload, options)
-    },
   }
 }
 
