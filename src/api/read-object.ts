@@ -1,7 +1,8 @@
 import type { TObject } from '@sinclair/typebox'
+import { cachedByKey } from '#lib/cached-by-key.ts'
 import type { AppError } from '#lib/errors.ts'
 import { isRecord, withoutNulls } from '#lib/json.ts'
-import { type Checker, compileChecker } from '#lib/schema.ts'
+import { compileChecker } from '#lib/schema.ts'
 import { expectationOf, type ShallowStatic, shallowSchema } from './request-schema.ts'
 
 /**
@@ -43,15 +44,7 @@ export function createReaders(invalidField: InvalidField) {
   }
 }
 
-const checkers = new WeakMap<TObject, Checker<TObject>>()
-
-function checkerOf(schema: TObject): Checker<TObject> {
-  const known = checkers.get(schema)
-  if (known !== undefined) return known
-  const checker = compileChecker(shallowSchema(schema))
-  checkers.set(schema, checker)
-  return checker
-}
+const checkerOf = cachedByKey((schema: TObject) => compileChecker(shallowSchema(schema)))
 
 const quotedCharsMax = 64
 

@@ -4,7 +4,7 @@ import { parseAttributes } from '#files/attributes.ts'
 import { asRecord } from '#lib/json.ts'
 import { refused } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
-import { bodyReader } from '#retrieval/read-body.ts'
+import { readBody } from '#retrieval/read-body.ts'
 import type {
   Chunking,
   CollectionChange,
@@ -115,13 +115,10 @@ export const forceQuery = Type.Object({
   force: Type.Boolean({ description: 'Even if agents use the name.', default: false }),
 })
 
-const readNewCollectionFields = bodyReader(newCollectionBody)
-const readChangeFields = bodyReader(collectionChangeBody)
-const readMemberFields = bodyReader(newMemberBody)
-const readAttributesFields = bodyReader(Type.Partial(attributesChangeBody, strict))
+const partialAttributesChange = Type.Partial(attributesChangeBody, strict)
 
 export function readNewCollection(body: unknown): NewCollection {
-  const fields = readNewCollectionFields(body)
+  const fields = readBody(newCollectionBody, body)
   return {
     name: readName(fields.name),
     title: null,
@@ -136,7 +133,7 @@ export function readNewCollection(body: unknown): NewCollection {
 
 /** A description or folder of null is removed. */
 export function readCollectionChange(body: unknown): CollectionChange {
-  const fields = readChangeFields(body)
+  const fields = readBody(collectionChangeBody, body)
   const { access_mode: mode, folder_id: folder } = fields
   const isNull = (field: string) => asRecord(body)[field] === null
   return {
@@ -150,13 +147,13 @@ export function readCollectionChange(body: unknown): CollectionChange {
 }
 
 export function readNewMember(body: unknown): NewMember {
-  const { file_id: fileId, attributes } = readMemberFields(body)
+  const { file_id: fileId, attributes } = readBody(newMemberBody, body)
   return { fileId, attributes: attributes === undefined ? null : parseAttributes(attributes) }
 }
 
 /** The change of attributes, for `mergeAttributes`. */
 export function readAttributesChange(body: unknown): unknown {
-  readAttributesFields(body)
+  readBody(partialAttributesChange, body)
   const { attributes } = asRecord(body)
   if (attributes === undefined) throw refused('attributes', '"attributes" is required.')
   return attributes

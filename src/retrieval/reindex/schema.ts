@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { chunkingShape, orderedPageQuery, readChunking } from '#retrieval/collections/schema.ts'
-import { bodyReader } from '#retrieval/read-body.ts'
+import { readBody } from '#retrieval/read-body.ts'
 import { type ReindexParams, reindexStatuses } from './reindex.ts'
 
 /** What `/v1/embeddings/reindex` accepts. */
@@ -45,11 +45,9 @@ export const reindexesQuery = Type.Object({
   status: Type.Optional(reindexStatus),
 })
 
-const readFields = bodyReader(reindexBody)
-
 /** Throws an `AppError` of status 422. */
 export function readReindex(body: unknown): { params: ReindexParams; isDryRun: boolean } {
-  const fields = readFields(body)
+  const fields = readBody(reindexBody, body)
   const { collections = 'all' } = fields
   return {
     params: {

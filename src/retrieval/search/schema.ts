@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 import { refused, unknownField } from '#lib/unprocessable.ts'
-import { bodyReader } from '#retrieval/read-body.ts'
+import { readBody } from '#retrieval/read-body.ts'
 import type { Filter, SearchRequest } from './search.ts'
 
 /** What searches accept. The readers throw an `AppError` of status 422. */
@@ -72,14 +72,12 @@ export const searchBody = Type.Object(
   { additionalProperties: false },
 )
 
-const readSearchFields = bodyReader(searchBody)
-
 export function readSearch(body: unknown): Omit<SearchRequest, 'collections'> {
   if (Object.hasOwn(asRecord(body), 'filter')) {
     const message = '"filter" was removed; send "filters", a list of conditions.'
     throw new AppError('removed_field', message, { param: 'filter', code: 'filter_removed' })
   }
-  const fields = readSearchFields(body)
+  const fields = readBody(searchBody, body)
   return {
     queries: [readQueryText(fields.query)],
     filters: (fields.filters ?? []).map(readFilter),

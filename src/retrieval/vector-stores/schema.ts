@@ -11,7 +11,7 @@ import {
   orderedPageQuery,
   requireSmallOverlap,
 } from '#retrieval/collections/schema.ts'
-import { bodyReader } from '#retrieval/read-body.ts'
+import { readBody } from '#retrieval/read-body.ts'
 import { queryText, readQueryText, resultsMax } from '#retrieval/search/schema.ts'
 import type { SearchRequest } from '#retrieval/search/search.ts'
 import { readStoreFilters } from './filters.ts'
@@ -115,17 +115,10 @@ export function statesOf(status: string | undefined): readonly MemberState[] | n
   return status === undefined ? null : (memberStates[status] ?? [])
 }
 
-const readNewStoreFields = bodyReader(newStoreBody)
-const readChangeFields = bodyReader(storeChangeBody)
-const readMemberFields = bodyReader(storeMemberBody)
-const readBatchFields = bodyReader(batchBody)
-const readAttributesFields = bodyReader(fileAttributesBody)
-const readSearchFields = bodyReader(storeSearchBody)
-
 export type NewStore = ReturnType<typeof readNewStore>
 
 export function readNewStore(body: unknown = {}) {
-  const fields = readNewStoreFields(body)
+  const fields = readBody(newStoreBody, body)
   requireNoExpiry(fields.expires_after)
   return {
     title: fields.name ?? null,
@@ -137,7 +130,7 @@ export function readNewStore(body: unknown = {}) {
 }
 
 export function readStoreChange(body: unknown) {
-  const fields = readChangeFields(body)
+  const fields = readBody(storeChangeBody, body)
   requireNoExpiry(fields.expires_after)
   const isCleared = asRecord(body)['metadata'] === null
   return {
@@ -152,11 +145,11 @@ export function readStoreChange(body: unknown) {
 export type StoreMember = NewMember & { readonly chunking: Chunking | null }
 
 export function readStoreMember(body: unknown): StoreMember {
-  return memberOf(readMemberFields(body))
+  return memberOf(readBody(storeMemberBody, body))
 }
 
 export function readBatch(body: unknown): readonly StoreMember[] {
-  const { files = [], file_ids: ids = [], ...common } = readBatchFields(body)
+  const { files = [], file_ids: ids = [], ...common } = readBody(batchBody, body)
   const members = [...files, ...ids.map((fileId) => ({ file_id: fileId, ...common }))]
   if (members.length === 0) throw refused('file_ids', '"file_ids" must name files.')
   return members.map(memberOf)
@@ -174,12 +167,12 @@ export function requireChunking(members: readonly StoreMember[], chunking: Chunk
 }
 
 export function readFileAttributes(body: unknown) {
-  const { attributes } = readAttributesFields(body)
+  const { attributes } = readBody(fileAttributesBody, body)
   return parseAttributes(attributes ?? {})
 }
 
 export function readStoreSearch(body: unknown): Omit<SearchRequest, 'collections'> {
-  const fields = readSearchFields(body)
+  const fields = readBody(storeSearchBody, body)
   const { ranker, score_threshold: scoreMin } = fields.ranking_options ?? {}
   return {
     queries: readQueryTexts(fields.query),

@@ -1,4 +1,5 @@
 import type { Config } from '#config/schema.ts'
+import { cachedByKey } from '#lib/cached-by-key.ts'
 import type { StoredItem } from '#responses/response.ts'
 
 /** The histories of the unstored responses of one connection. */
@@ -66,14 +67,10 @@ export function createHistoryMemories(
 }
 
 /** Consecutive histories share their items, so each item is measured once. */
-const charsOfItem = new WeakMap<StoredItem, number>()
+const charsOf = cachedByKey((item: StoredItem) => JSON.stringify(item).length)
 
 function countChars(items: readonly StoredItem[]): number {
   let sum = 0
-  for (const item of items) {
-    const chars = charsOfItem.get(item) ?? JSON.stringify(item).length
-    charsOfItem.set(item, chars)
-    sum += chars
-  }
+  for (const item of items) sum += charsOf(item)
   return sum
 }
