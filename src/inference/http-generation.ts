@@ -44,26 +44,18 @@ const jsonBodyBytesMax = 67_108_864
 /** The time for trailing usage, or for the end of the body, once the model is done. */
 const lingerMs = 2_000
 
-/**
- * POSTs a generation to an upstream and decodes its response, one batch per read. An empty batch means
- * that bytes arrived without a whole event. Follows the contract of `Adapter.generate`: `prepare` runs
- * at the first pull, so a request that cannot be encoded fails like every other failure.
- */
-export function postGeneration(
-  context: AdapterContext,
-  path: string,
-  prepare: () => PreparedRequest,
-): PullIterator<EventBatch> {
-  return new HttpGeneration(context, path, prepare)
-}
-
 type StreamedBody = {
   readonly chunks: PullIterator<Chunk>
   readonly parser: EventStreamParser
   readonly decoder: Decoder
 }
 
-class HttpGeneration extends PullIterator<EventBatch> implements Subscriber<Chunk> {
+/**
+ * POSTs a generation to an upstream and decodes its response, one batch per read. An empty batch means
+ * that bytes arrived without a whole event. Follows the contract of `Adapter.generate`: `prepare` runs
+ * at the first pull, so a request that cannot be encoded fails like every other failure.
+ */
+export class HttpGeneration extends PullIterator<EventBatch> implements Subscriber<Chunk> {
   readonly #context: AdapterContext
   readonly #path: string
   readonly #prepare: () => PreparedRequest

@@ -1,9 +1,9 @@
 import { type Endpoint, endpoint, json } from '#api/endpoint.ts'
 import { idExample } from '#api/shapes.ts'
+import { percentDecoded } from '#lib/url.ts'
 import { modelNotFound } from './catalogue.ts'
 import { listForCodingClients } from './coding-clients.ts'
 import type { ModelResolver } from './model-resolver.ts'
-import { decodeName } from './names.ts'
 import { modelList, modelListQuery, modelRecord, renderModel } from './schema.ts'
 
 /** The models that the caller may name in requests, including agents. */
@@ -47,7 +47,7 @@ agents that you may call, newest first. Aliases of models are not listed. The li
       responses: { 200: { description: 'The model.', content: json(modelRecord, exampleModel) } },
       errors: { model_not_found: 'The model "llama-4" does not exist.' },
       async handle({ params, context }) {
-        const name = decodeName(params['*'])
+        const name = percentDecoded(params['*'])
         const model = await modelResolver.find(context.principal, name)
         if (model === undefined) throw modelNotFound(name)
         return renderModel(model)

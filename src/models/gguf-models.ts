@@ -1,5 +1,5 @@
 import { basename, resolve } from 'node:path'
-import type { LocalModel } from '#inference/upstreams/llama/local-model.ts'
+import type { LocalModel } from '#inference/upstreams/llama/model-files.ts'
 import type { InstalledFile, InstalledModel, InstalledModels } from '#installer/library.ts'
 
 /**

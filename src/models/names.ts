@@ -35,12 +35,3 @@ function withoutSuffix(name: string): string {
 function withoutPrefix(name: string, prefix: string): string {
   return name.startsWith(prefix) ? name.slice(prefix.length) : name
 }
-
-/** Decodes a name in a path. An invalid encoding is returned unchanged, and not found. */
-export function decodeName(path: string): string {
-  try {
-    return decodeURIComponent(path)
-  } catch {
-    return path
-  }
-}

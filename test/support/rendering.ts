@@ -4,7 +4,7 @@ import type { Decoder } from '#inference/http-generation.ts'
 import { createToolNames } from '#inference/tools.ts'
 import { chunkOf } from '#inference/transport.ts'
 import { ChatDecoder } from '#inference/upstreams/chat-completions/decode.ts'
-import { createMessagesDecoder } from '#inference/upstreams/messages/decode.ts'
+import { MessagesDecoder } from '#inference/upstreams/messages/decode.ts'
 import { createDecoder } from '#inference/upstreams/responses/decode.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
@@ -104,7 +104,7 @@ function openDecoder(protocol: DecodedProtocol): Decoder {
   }
   if (protocol === 'messages') {
     const sealedBy = 'upstream/m'
-    return createMessagesDecoder({
+    return new MessagesDecoder({
       toolNames,
       sealedBy,
       takenCallIds: new Set(),

@@ -17,22 +17,6 @@ type TokenTier = 'upstream' | 'tokenizer-file' | 'tokenizer' | 'estimate'
 
 export type TokenCount = { readonly tokens: number; readonly tier: TokenTier }
 
-/** Counts the input tokens of requests without running a model. */
-export type TokenCounter = {
-  /**
-   * The input tokens of a request at the first of its targets, by the best source that responds within
-   * about `limitMs`. Never rejects.
-   */
-  count(
-    request: GenerationRequest,
-    targets: readonly Target[],
-    options: { readonly limitMs: number; readonly context: RequestContext },
-  ): Promise<TokenCount>
-  /** Calibrates later counts with the usage that a generation reported. */
-  learn(record: CallRecord, job: Pick<GenerationJob, 'request'>): void
-  close(): void
-}
-
 export type TokenCounterDeps = Pick<UpstreamCountDeps, 'inference'> & {
   settings: Pick<UpstreamCountDeps, 'upstreamMs' | 'upstreamAbsentMs'> & {
     readonly tokenizer: typeof builtInTokenizer | 'none'
@@ -43,7 +27,10 @@ export type TokenCounterDeps = Pick<UpstreamCountDeps, 'inference'> & {
   log: Pick<Log, 'warn'>
 }
 
-export function createTokenCounter(deps: TokenCounterDeps): TokenCounter {
+export type TokenCounter = ReturnType<typeof createTokenCounter>
+
+/** Counts the input tokens of requests without running a model. */
+export function createTokenCounter(deps: TokenCounterDeps) {
   const { settings } = deps
   const cache = new TextCountCache(settings)
   const countByUpstream = createUpstreamCounts({ ...deps, ...settings })
@@ -57,7 +44,15 @@ export function createTokenCounter(deps: TokenCounterDeps): TokenCounter {
   const learnUsage = createUsageLearning({ cache, tokenizers, calibrations, everyMs })
 
   return {
-    async count(request, targets, options) {
+    /**
+     * The input tokens of a request at the first of its targets, by the best source that responds
+     * within about `limitMs`. Never rejects.
+     */
+    async count(
+      request: GenerationRequest,
+      targets: readonly Target[],
+      options: { readonly limitMs: number; readonly context: RequestContext },
+    ): Promise<TokenCount> {
       const deadlineMs = performance.now() + options.limitMs
       const measured = measureRequest(request, cache)
       const [target] = targets
@@ -85,7 +80,8 @@ export function createTokenCounter(deps: TokenCounterDeps): TokenCounter {
       return result('estimate', calibrations.estimate.correct(model, estimatedTokens(measured)))
     },
 
-    learn({ outcome, usage, target }, { request }) {
+    /** Calibrates later counts with the usage that a generation reported. */
+    learn({ outcome, usage, target }: CallRecord, { request }: Pick<GenerationJob, 'request'>) {
       if (outcome !== 'completed' || usage === null || target === null) return
       learnUsage(modelKey(target), request, usage.inputTokens)
     },

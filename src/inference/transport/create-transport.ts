@@ -4,11 +4,10 @@ import { createSocketTransport, type SocketTransportOptions } from './socket-tra
 
 export type TransportKind = 'socket' | 'fetch'
 
-type TransportOptions = SocketTransportOptions &
-  Pick<FetchTransportOptions, 'fetch'> & {
-    /** Called for each response with its status class `2xx` … `5xx`, or `none` after a failure. */
-    onResponse?: (upstream: string, statusClass: string) => void
-  }
+type TransportOptions = (SocketTransportOptions & FetchTransportOptions) & {
+  /** Called for each response with its status class `2xx` … `5xx`, or `none` after a failure. */
+  onResponse?: (upstream: string, statusClass: string) => void
+}
 
 /** A transport of that kind. The fetch transport ignores limits that it cannot enforce. */
 export function createTransport(
@@ -16,9 +15,7 @@ export function createTransport(
   { onResponse, ...options }: TransportOptions,
 ): Transport & { close(): void } {
   const transport =
-    kind === 'socket'
-      ? createSocketTransport(options)
-      : createFetchTransport({ ...options, idleSocketsMax: options.idleSocketsPerOriginMax })
+    kind === 'socket' ? createSocketTransport(options) : createFetchTransport(options)
   if (onResponse === undefined) return transport
   return {
     close: transport.close,

@@ -1,24 +1,19 @@
 import type { Transport, UpstreamHttpRequest } from '#inference/transport.ts'
 import { chunkOf } from '#inference/transport.ts'
 import type { AppError } from '#lib/errors.ts'
-import type { Log } from '#telemetry/log.ts'
 import { ChunkQueue } from './chunk-queue.ts'
 import { createDescriptorWait } from './descriptor-wait.ts'
 import { invalidResponse } from './http1-head.ts'
 import { endpointOf, headersOf } from './http1-request.ts'
 import { connectError, unreachable } from './open-connection.ts'
 import { truncated } from './round-trip.ts'
+import type { SocketTransportOptions } from './socket-transport.ts'
 
-export type FetchTransportOptions = {
-  fetch: (url: string, init: BunFetchRequestInit) => Promise<Response>
-  /** How long an idle connection is kept, with a granularity of seconds. */
-  idleMs: number
-  /** For all origins together. */
-  idleSocketsMax: number
-  /** Unread bytes of one body before the upstream is paused. */
-  bufferBytesMax: number
-  log?: Pick<Log, 'warn'>
-}
+/** Idle connections expire with a granularity of seconds; their limit is for all origins together. */
+export type FetchTransportOptions = Pick<
+  SocketTransportOptions,
+  'idleMs' | 'idleSocketsPerOriginMax' | 'bufferBytesMax' | 'log'
+> & { fetch: (url: string, init: BunFetchRequestInit) => Promise<Response> }
 
 /** Bun's error codes for an invalid HTTP response. */
 const invalidResponseCodes = new Set([
@@ -45,7 +40,10 @@ export function createFetchTransport(
   const session = new Bun.FetchSession({
     // Explicit, so that no environment variable can disable the verification.
     tls: { rejectUnauthorized: true },
-    keepAlive: { idleTimeout: options.idleMs / 1_000, maxIdleSockets: options.idleSocketsMax },
+    keepAlive: {
+      idleTimeout: options.idleMs / 1_000,
+      maxIdleSockets: options.idleSocketsPerOriginMax,
+    },
   })
   const closeIdle = () => session.close()
   const withDescriptor = createDescriptorWait({ closeIdle, log })

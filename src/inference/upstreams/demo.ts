@@ -19,9 +19,9 @@ import {
 export type DemoModel = {
   readonly id: string
   readonly description: string
-  readonly capabilities: readonly string[]
-  /** The pause between two words. */
-  readonly wordPauseMs: number
+  readonly capabilities?: readonly string[]
+  /** The pause between two words; `wordPauseMs` where absent. */
+  readonly pauseMs?: number
   readonly plan: (request: GenerationRequest) => DemoPlan
 }
 
@@ -39,35 +39,31 @@ export const demoModels: readonly DemoModel[] = [
     id: 'demo',
     description: 'Repeats the prompt word by word, calls tools that it mentions, and quotes files.',
     capabilities: ['tools', 'json'],
-    wordPauseMs,
     plan: planAnswer,
   },
   {
     id: 'demo-fast',
     description: 'Repeats the prompt without a pause.',
     capabilities: ['tools', 'json'],
-    wordPauseMs: 0,
+    pauseMs: 0,
     plan: planAnswer,
   },
   {
     id: 'demo-reasoning',
     description: 'Reasons before it responds.',
     capabilities: ['reasoning', 'tools', 'json'],
-    wordPauseMs,
     plan: planReasoning,
   },
   {
     id: 'demo-tools',
     description: 'Calls its tools and responds with their results.',
     capabilities: ['tools', 'json'],
-    wordPauseMs,
     plan: planTools,
   },
   {
     id: 'demo-long',
     description: 'Counts for ten minutes.',
-    capabilities: [],
-    wordPauseMs: longPauseMs,
+    pauseMs: longPauseMs,
     plan: () => ({
       blocks: [textBlock(Array.from({ length: longWords }, (_, index) => index + 1).join(' '))],
     }),
@@ -76,22 +72,16 @@ export const demoModels: readonly DemoModel[] = [
     id: 'demo-quiet',
     description:
       'Pauses in the middle: for two minutes, or for 40 s if the prompt contains "quiet 40".',
-    capabilities: [],
-    wordPauseMs,
     plan: planQuiet,
   },
   {
     id: 'demo-fail',
     description: 'Fails before its first output.',
-    capabilities: [],
-    wordPauseMs,
     plan: () => ({ blocks: [], failure: failure('before its first word') }),
   },
   {
     id: 'demo-fail-midway',
     description: 'Fails after a few words.',
-    capabilities: [],
-    wordPauseMs,
     plan: () => ({
       blocks: [textBlock('These words arrive, and then')],
       failure: failure('in the middle of its answer'),
@@ -100,8 +90,6 @@ export const demoModels: readonly DemoModel[] = [
   {
     id: 'demo-refusal',
     description: 'Refuses.',
-    capabilities: [],
-    wordPauseMs,
     plan: () => ({
       blocks: [textBlock('I will not answer that, because I am a demo.', 'refusal')],
     }),
@@ -109,8 +97,6 @@ export const demoModels: readonly DemoModel[] = [
   {
     id: 'demo-length',
     description: 'Stops at the output limit.',
-    capabilities: [],
-    wordPauseMs,
     plan: (request) => {
       const text = `You said: ${readPrompt(request)}\nThis is longer than the limit, and it ends in the`
       const pieces = toWords(text).slice(0, truncatedWords)
@@ -123,7 +109,7 @@ export const demoModels: readonly DemoModel[] = [
 export const demo: Adapter = {
   generate,
   listModels: async () =>
-    demoModels.map(({ id, capabilities }) => ({
+    demoModels.map(({ id, capabilities = [] }) => ({
       id,
       created: null,
       ownedBy: 'sluice',
@@ -155,7 +141,7 @@ async function* generate(
         return
       }
       if (position === 0) yield [openBlock(block, index)]
-      await pace(block.type === 'text' ? (block.pauseMs ?? model.wordPauseMs) : model.wordPauseMs)
+      await pace(('pauseMs' in block ? block.pauseMs : model.pauseMs) ?? wordPauseMs)
       output.words++
       if (block.type === 'reasoning') output.reasoningWords++
       yield [addToBlock(block, index, piece)]

@@ -2,8 +2,9 @@ import { Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json, type QueryReader } from '#api/endpoint.ts'
 import { nullable } from '#api/shapes.ts'
 import { AppError } from '#lib/errors.ts'
+import { percentDecoded } from '#lib/url.ts'
 import type { AvailableModel, ModelResolver } from '#models/model-resolver.ts'
-import { decodeName, longContextMark } from '#models/names.ts'
+import { longContextMark } from '#models/names.ts'
 import { type ModelInfo, modelInfo, modelInfos, newestFirst, unknownModel } from './model-info.ts'
 
 /** Clients append `/v1/models` or `/models` to a base URL that may end in `/v1`. */
@@ -57,7 +58,7 @@ function retrieveEndpoint(path: string, { modelResolver }: ModelEndpointsDeps): 
     responses: { 200: { description: 'The model.', content: json(modelInfo, exampleModel) } },
     errors: { model_not_found: 'model: llama-4' },
     async handle({ params, context }) {
-      const name = decodeName(params['*'])
+      const name = percentDecoded(params['*'])
       const model = await modelResolver.find(context.principal, name)
       if (model === undefined || !generatesText(model)) throw unknownModel(name)
       const [plain, long = plain] = modelInfos(model)

@@ -236,7 +236,7 @@ describe('the others', () => {
     const [block] = model?.plan(makeRequest()).blocks ?? []
     const numbers = block?.pieces.map(Number) ?? []
     expect(numbers).toEqual(Array.from({ length: numbers.length }, (_, index) => index + 1))
-    const durationMs = (numbers.length - 1) * (model?.wordPauseMs ?? 0)
+    const durationMs = (numbers.length - 1) * (model?.pauseMs ?? 0)
     expect(durationMs).toBeWithin(590_000, 600_000)
   })
 })

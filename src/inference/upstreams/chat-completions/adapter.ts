@@ -1,5 +1,5 @@
 import { postEmbeddings } from '#inference/embeddings.ts'
-import { postGeneration } from '#inference/http-generation.ts'
+import { HttpGeneration } from '#inference/http-generation.ts'
 import { fetchModelList } from '#inference/model-list.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { postRerank } from '#inference/rerank.ts'
@@ -20,7 +20,7 @@ export const chatCompletions: Adapter = {
 }
 
 function generate(request: GenerationRequest, context: AdapterContext) {
-  return postGeneration(context, '/chat/completions', () => {
+  return new HttpGeneration(context, '/chat/completions', () => {
     const { quirks } = context.upstream
     const toolNames = createToolNames(request)
     const body = encodeChatRequest(request, { model: context.model, quirks, toolNames })

@@ -4,13 +4,12 @@ import type { GenerationRequest } from '#inference/request.ts'
 import { callIdsOf } from '#inference/tool-calls.ts'
 import { createToolNames } from '#inference/tools.ts'
 import type { Adapter } from '#inference/upstream.ts'
-import { createLlamaDecoder, failureOf, type LlamaDecoder } from './decode.ts'
+import { failureOf, LlamaDecoder } from './decode.ts'
 import { encodePrompt } from './encode.ts'
 import { LoadedModels, type ModelSlot } from './loaded-models.ts'
-import type { LlamaLog, LocalModel } from './local-model.ts'
 import type { ModelCall } from './model-call.ts'
-import { createModelFiles } from './model-files.ts'
-import { ModelProcess } from './model-process.ts'
+import { type LocalModel, ModelFiles } from './model-files.ts'
+import { type LlamaLog, ModelProcess } from './model-process.ts'
 import { entryPath, packageFault } from './package.ts'
 import type { Prompt } from './wire.ts'
 
@@ -54,21 +53,17 @@ export function createLlama(deps: LlamaDeps): Llama {
   const { packageFolder, seed } = settings
   const loaded = new LoadedModels({ settings, start: (model) => startProcess(deps, model), log })
   let hasWarned = false
-  const files = createModelFiles({
-    models,
-    contextTokensMax: settings.contextTokensMax,
-    loadedContextTokens: (name) => loaded.contextTokens(name),
-  })
+  const files = new ModelFiles()
   const find = async (name: string) => {
     const fault = packageFault(packageFolder)
     if (fault !== null) throw fault
-    return files.find(name)
+    return files.find(await models(), name)
   }
 
   return {
     async *generate(request, { model, signal, limits }) {
       const { toolNames, prompt } = encodeRequest(request, seed)
-      const decoder = createLlamaDecoder({
+      const decoder = new LlamaDecoder({
         toolNames,
         takenCallIds: callIdsOf(request),
         toolArgumentCharsMax: limits.toolArgumentCharsMax,
@@ -86,7 +81,11 @@ export function createLlama(deps: LlamaDeps): Llama {
         log.warn('installed models unavailable', { reason: fault.message })
       }
       if (fault !== null) return []
-      return files.describe(installed)
+      const tokensMax = settings.contextTokensMax
+      const described = installed.map((model) =>
+        files.describe(model, { loadedTokens: loaded.contextTokens(model.name), tokensMax }),
+      )
+      return (await Promise.all(described)).filter((model) => model !== null)
     },
     async countTokens(request, { model, signal }) {
       const { prompt } = encodeRequest(request, seed)

@@ -4,74 +4,80 @@ import type { ToolNames } from '#inference/tools.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Ending, Piece, TokenCounts } from './wire.ts'
 
+type TextPiece = Exclude<Piece, { type: 'call' }>
+
+type Open = { readonly type: TextPiece['type']; readonly block: number }
+
 /** Converts the pieces of a model process to events in the order of `events.ts`. */
-export type LlamaDecoder = {
-  read(piece: Piece, out: GenerationEvent[]): void
-  finish(ending: FinishedEnding, out: GenerationEvent[]): void
-}
+export class LlamaDecoder {
+  readonly #calls: ToolCalls
+  #open: Open | null = null
+  #nextBlock = 0
+  #lastCall = -1
 
-type FinishedEnding = Extract<Ending, { type: 'finished' }>
-
-type Open = { readonly type: Exclude<Piece['type'], 'call'>; readonly block: number }
-
-export function createLlamaDecoder(options: {
-  toolNames: ToolNames
-  takenCallIds: ReadonlySet<string>
-  toolArgumentCharsMax: number
-}): LlamaDecoder {
-  let open: Open | null = null
-  let nextBlock = 0
-  let lastCall = -1
-
-  const close = (out: GenerationEvent[], complete: boolean) => {
-    if (open === null) return
-    const type = open.type === 'thought' ? 'reasoning-end' : 'text-end'
-    out.push({ type, block: open.block, complete })
-    open = null
+  constructor(options: {
+    toolNames: ToolNames
+    takenCallIds: ReadonlySet<string>
+    toolArgumentCharsMax: number
+  }) {
+    this.#calls = new ToolCalls({
+      head: options.toolNames.head,
+      openBlock: (out) => {
+        this.#close(out, true)
+        return this.#nextBlock++
+      },
+      takenCallIds: options.takenCallIds,
+      heldCharsMax: options.toolArgumentCharsMax,
+    })
   }
-  const calls = new ToolCalls({
-    head: options.toolNames.head,
-    openBlock(out) {
-      close(out, true)
-      return nextBlock++
-    },
-    takenCallIds: options.takenCallIds,
-    heldCharsMax: options.toolArgumentCharsMax,
-  })
-  const addText = (piece: Exclude<Piece, { type: 'call' }>, out: GenerationEvent[]) => {
-    if (open?.type !== piece.type) {
-      close(out, true)
-      open = { type: piece.type, block: nextBlock++ }
-      out.push(startOf(open))
+
+  read(piece: Piece, out: GenerationEvent[]) {
+    if (piece.type !== 'call') {
+      this.#addText(piece, out)
+      return
     }
-    const { block } = open
+    const { call: index, text } = piece
+    // A repeated name would begin another call.
+    const name = index === this.#lastCall ? '' : piece.name
+    this.#lastCall = index
+    this.#calls.push({ index, indexGiven: true, id: '', name, text }, out)
+  }
+
+  finish(
+    { reason, tokens, stopSequence }: Extract<Ending, { type: 'finished' }>,
+    out: GenerationEvent[],
+  ) {
+    const isCut = reason === 'length'
+    this.#close(out, !isCut)
+    this.#calls.close(out, isCut)
+    out.push({
+      type: 'finish',
+      reason,
+      rawReason: null,
+      usage: usageOf(tokens),
+      ...(stopSequence === undefined ? {} : { stopSequence }),
+    })
+  }
+
+  #addText({ type, text }: TextPiece, out: GenerationEvent[]) {
+    if (this.#open?.type !== type) {
+      this.#close(out, true)
+      this.#open = { type, block: this.#nextBlock++ }
+      out.push(startOf(this.#open))
+    }
+    const { block } = this.#open
     out.push(
-      piece.type === 'thought'
-        ? { type: 'reasoning-delta', block, part: 0, text: piece.text }
-        : { type: 'text-delta', block, text: piece.text },
+      type === 'thought'
+        ? { type: 'reasoning-delta', block, part: 0, text }
+        : { type: 'text-delta', block, text },
     )
   }
-  return {
-    read(piece, out) {
-      if (piece.type !== 'call') return addText(piece, out)
-      const { call: index, text } = piece
-      // A repeated name would begin another call.
-      const name = index === lastCall ? '' : piece.name
-      lastCall = index
-      calls.push({ index, indexGiven: true, id: '', name, text }, out)
-    },
-    finish({ reason, tokens, stopSequence }, out) {
-      const isCut = reason === 'length'
-      close(out, !isCut)
-      calls.close(out, isCut)
-      out.push({
-        type: 'finish',
-        reason,
-        rawReason: null,
-        usage: usageOf(tokens),
-        ...(stopSequence === undefined ? {} : { stopSequence }),
-      })
-    },
+
+  #close(out: GenerationEvent[], complete: boolean) {
+    if (this.#open === null) return
+    const type = this.#open.type === 'thought' ? 'reasoning-end' : 'text-end'
+    out.push({ type, block: this.#open.block, complete })
+    this.#open = null
   }
 }
 

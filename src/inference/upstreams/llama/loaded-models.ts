@@ -1,10 +1,7 @@
 import { AppError } from '#lib/errors.ts'
-import type { LlamaLog, LocalModel } from './local-model.ts'
-import type { ModelProcess } from './model-process.ts'
+import type { LocalModel, ModelFile } from './model-files.ts'
+import type { LlamaLog, ModelProcess } from './model-process.ts'
 import { createSlots, type Slots } from './slots.ts'
-
-/** A model and the key of its file, which changes when the file is replaced. */
-export type ModelFile = { readonly model: LocalModel; readonly key: string }
 
 export type LoadedModelsOptions = {
   readonly settings: {

@@ -1,9 +1,11 @@
 import { fileURLToPath } from 'node:url'
 import { AppError } from '#lib/errors.ts'
 import { orAfter } from '#lib/time-limit.ts'
-import type { LlamaLog } from './local-model.ts'
+import type { Log } from '#telemetry/log.ts'
 import { ModelCall } from './model-call.ts'
 import type { FromChild, LoadFault, LoadOptions, Prompt, ToChild } from './wire.ts'
+
+export type LlamaLog = Pick<Log, 'info' | 'warn' | 'error'>
 
 export type ModelProcessOptions = {
   /** For the log. */

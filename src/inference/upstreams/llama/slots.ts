@@ -1,20 +1,12 @@
 import { AppError } from '#lib/errors.ts'
 
-/** A semaphore with a bounded first-in, first-out queue. */
-export type Slots = {
-  /**
-   * Resolves with a function that releases the slot. Rejects with the signal's reason, or with
-   * `upstream_overloaded` when the queue is full.
-   */
-  acquire(signal: AbortSignal): Promise<() => void>
-  /** Slots in use and queued requests. */
-  count(): number
-}
-
 /** The `Retry-After` of a full queue. */
 const retryAfterS = 2
 
-export function createSlots({ slotsMax, queueMax }: { slotsMax: number; queueMax: number }): Slots {
+export type Slots = ReturnType<typeof createSlots>
+
+/** A semaphore with a bounded first-in, first-out queue. */
+export function createSlots({ slotsMax, queueMax }: { slotsMax: number; queueMax: number }) {
   const queue = new Set<() => void>()
   let inUse = 0
   const acquireNow = () => {
@@ -28,8 +20,14 @@ export function createSlots({ slotsMax, queueMax }: { slotsMax: number; queueMax
     }
   }
   return {
+    /** Slots in use and queued requests. */
     count: () => inUse + queue.size,
-    async acquire(signal) {
+
+    /**
+     * Resolves with a function that releases the slot. Rejects with the signal's reason, or with
+     * `upstream_overloaded` when the queue is full.
+     */
+    async acquire(signal: AbortSignal): Promise<() => void> {
       signal.throwIfAborted()
       if (inUse < slotsMax) return acquireNow()
       if (queue.size >= queueMax) {

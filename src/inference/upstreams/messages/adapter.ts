@@ -1,4 +1,4 @@
-import { postGeneration } from '#inference/http-generation.ts'
+import { HttpGeneration } from '#inference/http-generation.ts'
 import { listBytesMax, readModelList } from '#inference/model-list.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { callIdsOf } from '#inference/tool-calls.ts'
@@ -18,7 +18,7 @@ import {
   requireSuccess,
 } from '#inference/upstream-http.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
-import { createMessagesDecoder } from './decode.ts'
+import { MessagesDecoder } from './decode.ts'
 import { encodeMessagesRequest } from './encode.ts'
 import { encodeOrigin } from './origin.ts'
 import { relayResponseError } from './relay.ts'
@@ -28,12 +28,12 @@ export const messages: Adapter = { generate, listModels, countTokens }
 
 function generate(request: GenerationRequest, context: AdapterContext) {
   const { upstream, limits } = context
-  return postGeneration(context, pathOf(upstream, '/messages'), () => {
+  return new HttpGeneration(context, pathOf(upstream, '/messages'), () => {
     const { origin } = request
     const { body, toolNames } = encode(request, context)
     return {
       body: JSON.stringify(body),
-      decoder: createMessagesDecoder({
+      decoder: new MessagesDecoder({
         toolNames,
         sealedBy: targetName(context),
         takenCallIds: callIdsOf(request),

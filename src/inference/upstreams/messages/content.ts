@@ -3,10 +3,10 @@ import type { ContentPart } from '#inference/request.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { assertNever } from '#lib/assert.ts'
 import { percentDecoded } from '#lib/url.ts'
-import type { WireContent } from './wire.ts'
+import type { WireBlock } from './wire.ts'
 
 /** The parts of a message as blocks, without empty texts, which the protocol rejects. */
-export function encodeParts(parts: readonly ContentPart[], quirks: UpstreamQuirks): WireContent[] {
+export function encodeParts(parts: readonly ContentPart[], quirks: UpstreamQuirks): WireBlock[] {
   return parts.flatMap((part) => {
     switch (part.type) {
       case 'text':
@@ -22,29 +22,29 @@ export function encodeParts(parts: readonly ContentPart[], quirks: UpstreamQuirk
   })
 }
 
-export function encodeText(text: string): WireContent[] {
+export function encodeText(text: string): WireBlock[] {
   return text === '' ? [] : [{ type: 'text', text }]
 }
 
-function encodeImage(url: string): WireContent[] {
+function encodeImage(url: string): WireBlock[] {
   const data = readDataUrl(url)
   if (data === null) return [{ type: 'image', source: { type: 'url', url } }]
   const { mediaType, base64 } = data
   return [{ type: 'image', source: { type: 'base64', media_type: mediaType, data: base64 } }]
 }
 
-function encodeFile(part: FilePart, quirks: UpstreamQuirks): WireContent[] {
+function encodeFile(part: FilePart, quirks: UpstreamQuirks): WireBlock[] {
   const title = part.filename === null ? {} : { title: part.filename }
   const data = readDataUrl(part.data ?? part.url ?? '') ?? readBareData(part)
   if (data?.mediaType.startsWith('text/')) {
     const text = Buffer.from(data.base64, 'base64').toString('utf8')
     if (!quirks.files) return encodeText(part.filename ? `${part.filename}:\n${text}` : text)
-    const source = { type: 'text', media_type: 'text/plain', data: text } as const
+    const source = { type: 'text', media_type: 'text/plain', data: text }
     return [{ type: 'document', source, ...title }]
   }
   if (!quirks.files) throw unreadableFile(part, quirks.files)
   if (data !== null) {
-    const source = { type: 'base64', media_type: data.mediaType, data: data.base64 } as const
+    const source = { type: 'base64', media_type: data.mediaType, data: data.base64 }
     return [{ type: 'document', source, ...title }]
   }
   if (part.url === null) throw unreadableFile(part, quirks.files)

@@ -24,7 +24,7 @@ import {
 import { type Frame, frameOf, relayStreamError } from './relay.ts'
 import { fillMessage, isEmptyStart, splitMessage } from './whole-message.ts'
 
-export type DecoderOptions = BlockReaderOptions & {
+type DecoderOptions = BlockReaderOptions & {
   /** Whether the client speaks the same protocol and receives the frames. */
   relays: boolean
 }
@@ -33,11 +33,7 @@ export type DecoderOptions = BlockReaderOptions & {
  * Decodes a response of the Messages protocol, streamed or whole. Its blocks are first put in order;
  * the events, and the frames for a client of the same protocol, are made from the ordered frames.
  */
-export function createMessagesDecoder(options: DecoderOptions): Decoder {
-  return new MessagesDecoder(options)
-}
-
-class MessagesDecoder implements Decoder {
+export class MessagesDecoder implements Decoder {
   readonly #relays: boolean
   readonly #sealedBy: string
   readonly #order = new BlockOrder()

@@ -1,8 +1,9 @@
 import type { GenerationRequest, OutputFormat } from '#inference/request.ts'
 import { describeTool, parametersOf, requiresCall, type ToolNames } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
+import { type JsonObject, withoutNulls } from '#lib/json.ts'
 import { encodeTurns, isThinking } from './turns.ts'
-import type { MessagesBody, WireMessage, WireThinking, WireTool, WireToolChoice } from './wire.ts'
+import type { WireMessage } from './wire.ts'
 
 export type MessagesTarget = {
   /** The model's name at the upstream. */
@@ -21,117 +22,96 @@ export type MessagesTarget = {
 export function encodeMessagesRequest(
   request: GenerationRequest,
   target: MessagesTarget,
-): MessagesBody {
-  const { quirks, toolNames } = target
+): JsonObject {
+  const { quirks } = target
   const { sampling } = request
   const { system, messages } = encodeTurns(request, target)
-  const format = encodeFormat(request.format, quirks)
-  const texts = [system, format.instruction].filter((text) => text !== '')
+  const { format, instruction } = encodeFormat(request.format, quirks)
+  const texts = [system, instruction].filter((text) => text !== '')
   const maxTokens = sampling.maxOutputTokens ?? quirks.defaultMaxTokens
   const { thinking, effort } = encodeThinkingFields(request, { quirks, maxTokens, messages })
-  const tools = encodeTools(request, target)
-  return {
+  const hasOutputConfig = effort !== null || format !== null
+  return withoutNulls({
     model: target.model,
     max_tokens: maxTokens,
-    ...(texts.length === 0 ? {} : { system: texts.join('\n\n') }),
+    system: texts.length === 0 ? null : texts.join('\n\n'),
     messages,
-    ...(tools.length === 0 ? {} : { tools, ...toolChoiceField(request, toolNames) }),
-    ...(thinking === null ? {} : { thinking }),
-    ...outputConfigField(effort, format.wire),
-    ...(sampling.temperature === null ? {} : { temperature: sampling.temperature }),
-    ...(sampling.topP === null ? {} : { top_p: sampling.topP }),
-    ...(sampling.topK === null ? {} : { top_k: sampling.topK }),
-    ...(sampling.stopSequences.length === 0 ? {} : { stop_sequences: sampling.stopSequences }),
+    ...toolFields(request, target),
+    thinking,
+    output_config: hasOutputConfig ? withoutNulls({ effort, format }) : null,
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    top_k: sampling.topK,
+    stop_sequences: sampling.stopSequences.length === 0 ? null : sampling.stopSequences,
     ...(quirks.vendorFields ? vendorFields(request) : {}),
     stream: true,
-  }
-}
-
-/** With `none`, all tools are declared nevertheless, because the history may contain calls. */
-function encodeTools(
-  request: GenerationRequest,
-  { toolNames, quirks }: MessagesTarget,
-): WireTool[] {
-  const tools = request.toolChoice.type === 'none' ? request.tools : toolNames.tools
-  return tools.map((tool) => {
-    const description = describeTool(tool)
-    const isStrict = tool.type === 'function' && tool.strict === true && quirks.strictTools
-    return {
-      name: toolNames.wireName(tool),
-      ...(description === null ? {} : { description }),
-      input_schema: parametersOf(tool),
-      ...(isStrict ? { strict: true } : {}),
-    }
   })
 }
 
-function toolChoiceField(
-  { toolChoice, parallelToolCalls }: GenerationRequest,
-  toolNames: ToolNames,
-): { tool_choice?: WireToolChoice } {
-  const single = parallelToolCalls ? {} : { disable_parallel_tool_use: true as const }
-  switch (toolChoice.type) {
-    case 'none':
-      return { tool_choice: { type: 'none' } }
-    case 'tool':
-      return { tool_choice: { type: 'tool', name: toolNames.wireName(toolChoice), ...single } }
-    case 'required':
-      return { tool_choice: { type: 'any', ...single } }
-    case 'allowed':
-      return { tool_choice: { type: toolChoice.mode === 'required' ? 'any' : 'auto', ...single } }
-    case 'auto':
-      return parallelToolCalls ? {} : { tool_choice: { type: 'auto', ...single } }
+/** With `none`, all tools are declared nevertheless, because the history may contain calls. */
+function toolFields(request: GenerationRequest, { toolNames, quirks }: MessagesTarget): JsonObject {
+  const tools = request.toolChoice.type === 'none' ? request.tools : toolNames.tools
+  if (tools.length === 0) return {}
+  return {
+    tools: tools.map((tool) => {
+      const isStrict = tool.type === 'function' && tool.strict === true && quirks.strictTools
+      return withoutNulls({
+        name: toolNames.wireName(tool),
+        description: describeTool(tool),
+        input_schema: parametersOf(tool),
+        strict: isStrict ? true : null,
+      })
+    }),
+    tool_choice: encodeToolChoice(request, toolNames),
   }
 }
 
-type EncodedFormat = { wire: { type: 'json_schema'; schema: object } | null; instruction: string }
+/** Null where the default of the protocol applies. */
+function encodeToolChoice(
+  { toolChoice, parallelToolCalls }: GenerationRequest,
+  toolNames: ToolNames,
+): JsonObject | null {
+  const single = parallelToolCalls ? {} : { disable_parallel_tool_use: true }
+  switch (toolChoice.type) {
+    case 'none':
+      return { type: 'none' }
+    case 'tool':
+      return { type: 'tool', name: toolNames.wireName(toolChoice), ...single }
+    case 'required':
+      return { type: 'any', ...single }
+    case 'allowed':
+      return { type: toolChoice.mode === 'required' ? 'any' : 'auto', ...single }
+    case 'auto':
+      return parallelToolCalls ? null : { type: 'auto', ...single }
+  }
+}
 
 /** A format that the upstream does not enforce is requested by an instruction; Sluice validates it. */
-function encodeFormat(format: OutputFormat, quirks: UpstreamQuirks): EncodedFormat {
-  if (format.type === 'text') return { wire: null, instruction: '' }
-  if (format.type === 'json-object') return { wire: null, instruction: jsonInstruction }
+function encodeFormat(
+  format: OutputFormat,
+  quirks: UpstreamQuirks,
+): { format: JsonObject | null; instruction: string } {
+  if (format.type === 'text') return { format: null, instruction: '' }
+  if (format.type === 'json-object') return { format: null, instruction: jsonInstruction }
   const { schema, description } = format
-  if (quirks.outputFormat) return { wire: { type: 'json_schema', schema }, instruction: '' }
+  if (quirks.outputFormat) return { format: { type: 'json_schema', schema }, instruction: '' }
   const purpose = description === null ? [] : [description]
   const lines = [jsonInstruction, ...purpose, 'Its schema:', JSON.stringify(schema)]
-  return { wire: null, instruction: lines.join('\n') }
+  return { format: null, instruction: lines.join('\n') }
 }
 
 const jsonInstruction = 'Answer with JSON alone, without any text or code fence around it.'
 
-function outputConfigField(
-  effort: string | null,
-  format: EncodedFormat['wire'],
-): Pick<MessagesBody, 'output_config'> {
-  if (effort === null && format === null) return {}
-  return {
-    output_config: {
-      ...(effort === null ? {} : { effort }),
-      ...(format === null ? {} : { format }),
-    },
-  }
-}
-
 /** Maps the service tiers of OpenAI's formats; other tiers have no counterpart. */
 const serviceTiers: Readonly<Record<string, string>> = { auto: 'auto', default: 'standard_only' }
 
-function vendorFields(request: GenerationRequest): Partial<MessagesBody> {
-  const tier = serviceTiers[request.serviceTier ?? '']
+function vendorFields({ safetyIdentifier, serviceTier, promptCacheKey }: GenerationRequest) {
   return {
-    ...(request.safetyIdentifier === null
-      ? {}
-      : { metadata: { user_id: request.safetyIdentifier } }),
-    ...(tier === undefined ? {} : { service_tier: tier }),
+    metadata: safetyIdentifier === null ? null : { user_id: safetyIdentifier },
+    service_tier: serviceTiers[serviceTier ?? ''] ?? null,
     // The counterpart of a prompt cache key is a cache breakpoint.
-    ...(request.promptCacheKey === null ? {} : { cache_control: { type: 'ephemeral' } }),
+    cache_control: promptCacheKey === null ? null : { type: 'ephemeral' },
   }
-}
-
-type ThinkingContext = {
-  quirks: UpstreamQuirks
-  /** Includes thinking. */
-  maxTokens: number
-  messages: readonly WireMessage[]
 }
 
 /** The smallest thinking budget that the protocol accepts. */
@@ -149,11 +129,18 @@ const budgets: Readonly<Record<string, number>> = {
   max: 32_768,
 }
 
+type ThinkingContext = {
+  quirks: UpstreamQuirks
+  /** Includes thinking. */
+  maxTokens: number
+  messages: readonly WireMessage[]
+}
+
 /** The thinking parameters; nulls where the upstream's default applies. */
 function encodeThinkingFields(
-  request: Pick<GenerationRequest, 'reasoning' | 'toolChoice'>,
+  request: GenerationRequest,
   { quirks, maxTokens, messages }: ThinkingContext,
-): { thinking: WireThinking | null; effort: string | null } {
+): { thinking: JsonObject | null; effort: string | null } {
   const { effort, summary, budgetTokens } = request.reasoning
   const isRequested = effort !== null || budgetTokens !== undefined || summary !== null
   if (quirks.thinking === 'none' || !isRequested) return { thinking: null, effort: null }
@@ -161,7 +148,7 @@ function encodeThinkingFields(
   // Thinking cannot be combined with a forced tool call.
   const isForced = requiresCall(request.toolChoice)
   if (quirks.thinking === 'adaptive') {
-    const display = summary === null ? {} : { display: 'summarized' as const }
+    const display = summary === null ? {} : { display: 'summarized' }
     return {
       thinking: isForced ? null : { type: 'adaptive', ...display },
       effort: effort === 'minimal' ? 'low' : effort,

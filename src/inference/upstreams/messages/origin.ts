@@ -3,8 +3,7 @@ import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { readString } from '#inference/upstream-fields.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { redactedData } from './thinking.ts'
-import { legalCallId } from './wire.ts'
+import { legalCallId, redactedData } from './wire.ts'
 
 type OriginTarget = { model: string; targetName: string; quirks: UpstreamQuirks }
 

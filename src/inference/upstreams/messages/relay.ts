@@ -1,7 +1,7 @@
 import type { RelayFrame } from '#inference/events.ts'
 import type { RelayedError } from '#lib/errors.ts'
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import { readSealed } from './thinking.ts'
+import { readSealed } from './wire.ts'
 
 /** An event of the protocol; `data` is its JSON text as it arrived, empty where it was changed. */
 export type Frame = { readonly payload: JsonObject; readonly data: string }

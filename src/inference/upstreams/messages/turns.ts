@@ -1,5 +1,16 @@
-import { argumentsObject, markLateSystem, splitHead, textOf } from '#inference/message-parts.ts'
-import type { GenerationRequest, RequestItem, ToolCallItem } from '#inference/request.ts'
+import {
+  argumentsObject,
+  markLateSystem,
+  reasoningText,
+  splitHead,
+  textOf,
+} from '#inference/message-parts.ts'
+import type {
+  GenerationRequest,
+  ReasoningItem,
+  RequestItem,
+  ToolCallItem,
+} from '#inference/request.ts'
 import type { ToolNames } from '#inference/tools.ts'
 import {
   indexResults,
@@ -9,8 +20,7 @@ import {
 } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeParts, encodeText } from './content.ts'
-import { encodeThinking } from './thinking.ts'
-import { legalCallId, type WireBlock, type WireMessage, type WireToolResult } from './wire.ts'
+import { legalCallId, redactedData, type WireBlock, type WireMessage } from './wire.ts'
 
 /** `targetName`: the target that reads the messages, as `ReasoningItem.sealedBy` names it. */
 export type TurnOptions = { quirks: UpstreamQuirks; toolNames: ToolNames; targetName: string }
@@ -74,6 +84,15 @@ function addItem(state: TurnsState, item: RequestItem): void {
   }
 }
 
+/** The block for reasoning of an earlier turn; none where this target did not seal it. */
+function encodeThinking(item: ReasoningItem, targetName: string): WireBlock[] {
+  const { sealed = '', sealedBy } = item
+  if (sealed === '' || sealedBy !== targetName) return []
+  const data = redactedData(sealed)
+  if (data !== null) return [{ type: 'redacted_thinking', data }]
+  return [{ type: 'thinking', thinking: reasoningText(item), signature: sealed }]
+}
+
 function encodeCall(state: TurnsState, item: ToolCallItem): WireBlock {
   const id = claimId(state, item.callId)
   state.turn.calls.push({ id, callId: item.callId })
@@ -117,16 +136,11 @@ function encodeResult(
   id: string,
   result: ToolResultItem | undefined,
   quirks: UpstreamQuirks,
-): WireToolResult {
+): WireBlock {
   const content =
     result === undefined ? encodeText(missingResult) : encodeParts(result.parts, quirks)
   const isError = result === undefined || result.isError === true
-  return {
-    type: 'tool_result',
-    tool_use_id: id,
-    content,
-    ...(isError ? { is_error: true } : {}),
-  }
+  return { type: 'tool_result', tool_use_id: id, content, ...(isError && { is_error: true }) }
 }
 
 function addUserBlocks({ messages }: TurnsState, blocks: readonly WireBlock[]): void {
@@ -151,7 +165,7 @@ function addLateSystem(state: TurnsState, text: string): void {
   if (block === undefined) return
   const last = state.messages.at(-1)
   const result = last?.role === 'user' ? last.content.at(-1) : undefined
-  if (result?.type === 'tool_result') result.content.push(block)
+  if (result?.content !== undefined) result.content.push(block)
   else addUserBlocks(state, [block])
 }
 
@@ -160,7 +174,7 @@ function trimPrefill(messages: WireMessage[]): void {
   const last = messages.at(-1)
   if (last?.role !== 'assistant') return
   const block = last.content.at(-1)
-  if (block?.type !== 'text') return
+  if (block?.text === undefined) return
   block.text = block.text.trimEnd()
   if (block.text === '') last.content.pop()
   if (last.content.length === 0) messages.pop()

@@ -1,70 +1,18 @@
-import type { JsonObject } from '#lib/json.ts'
+import { readString } from '#inference/upstream-fields.ts'
+import { isRecord, type JsonObject } from '#lib/json.ts'
 import { encodePlainId } from '#lib/plain-id.ts'
-
-/** The body of POST /v1/messages: the fields that Sluice sends. */
-export type MessagesBody = {
-  model: string
-  max_tokens: number
-  messages: WireMessage[]
-  stream: true
-  system?: string
-  tools?: WireTool[]
-  tool_choice?: WireToolChoice
-  thinking?: WireThinking
-  output_config?: { effort?: string; format?: { type: 'json_schema'; schema: object } }
-  stop_sequences?: readonly string[]
-  temperature?: number
-  top_p?: number
-  top_k?: number
-  metadata?: { user_id: string }
-  service_tier?: string
-  cache_control?: { type: 'ephemeral' }
-}
 
 export type WireMessage =
   | { role: 'user' | 'assistant'; content: WireBlock[] }
   | { role: 'system'; content: string }
 
-export type WireBlock =
-  | WireContent
-  | { type: 'thinking'; thinking: string; signature: string }
-  | { type: 'redacted_thinking'; data: string }
-  | { type: 'tool_use'; id: string; name: string; input: JsonObject }
-  | WireToolResult
-
-export type WireToolResult = {
-  type: 'tool_result'
-  tool_use_id: string
-  content: WireContent[]
-  is_error?: true
+/** A content block; `content` is that of a tool result. */
+export type WireBlock = {
+  type: string
+  text?: string
+  content?: WireBlock[]
+  [field: string]: unknown
 }
-
-export type WireContent =
-  | { type: 'text'; text: string }
-  | { type: 'image'; source: WireSource }
-  | { type: 'document'; source: WireSource; title?: string }
-
-type WireSource =
-  | { type: 'base64'; media_type: string; data: string }
-  | { type: 'text'; media_type: 'text/plain'; data: string }
-  | { type: 'url'; url: string }
-
-export type WireTool = {
-  name: string
-  description?: string
-  input_schema: Readonly<Record<string, unknown>>
-  strict?: true
-}
-
-export type WireToolChoice =
-  | { type: 'none' }
-  | { type: 'auto' | 'any'; disable_parallel_tool_use?: true }
-  | { type: 'tool'; name: string; disable_parallel_tool_use?: true }
-
-export type WireThinking =
-  | { type: 'enabled'; budget_tokens: number }
-  | { type: 'adaptive'; display?: 'summarized' }
-  | { type: 'disabled' }
 
 /** The kind of block that a delta extends; other deltas fit every block. */
 export const blockOfDelta: Readonly<Record<string, 'text' | 'thinking' | 'tool'>> = {
@@ -93,4 +41,25 @@ const encodedPrefix = 'call64_'
 /** A call id in the characters that the protocol allows; other protocols have `functions.Read:0`. */
 export function legalCallId(callId: string): string {
   return encodePlainId(callId, encodedPrefix)
+}
+
+/**
+ * Sealed thinking is a signature beside the thinking, or the encrypted thinking itself (redacted
+ * thinking). Events carry either as one opaque payload; this prefix marks redacted thinking.
+ */
+const redactedPrefix = 'redacted:'
+
+/** The sealed payload in an event of a stream; empty where it has none. */
+export function readSealed(payload: JsonObject): string {
+  const part = payload['delta'] ?? payload['content_block']
+  if (!isRecord(part)) return ''
+  const { type } = part
+  if (type === 'signature_delta' || type === 'thinking') return readString(part['signature'])
+  const data = type === 'redacted_thinking' ? readString(part['data']) : ''
+  return data === '' ? '' : redactedPrefix + data
+}
+
+/** The data of a redacted-thinking block; null where the payload is a signature. */
+export function redactedData(sealed: string): string | null {
+  return sealed.startsWith(redactedPrefix) ? sealed.slice(redactedPrefix.length) : null
 }

@@ -1,5 +1,5 @@
 import { postEmbeddings } from '#inference/embeddings.ts'
-import { postGeneration } from '#inference/http-generation.ts'
+import { HttpGeneration } from '#inference/http-generation.ts'
 import { fetchModelList } from '#inference/model-list.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { postRerank } from '#inference/rerank.ts'
@@ -14,7 +14,7 @@ import { encodeRequest } from './encode.ts'
 /** Upstreams that speak the Responses format natively. */
 export const responses: Adapter = {
   generate: (request, context) =>
-    postGeneration(context, '/responses', () => ({
+    new HttpGeneration(context, '/responses', () => ({
       body: JSON.stringify(encode(request, context)),
       decoder: createDecoder({
         logprobs: request.sampling.topLogprobs !== null,

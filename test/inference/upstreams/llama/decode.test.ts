@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import type { GenerationEvent } from '#inference/events.ts'
 import type { FunctionTool } from '#inference/request.ts'
 import { createToolNames } from '#inference/tools.ts'
-import { createLlamaDecoder, failureOf } from '#inference/upstreams/llama/decode.ts'
+import { failureOf, LlamaDecoder } from '#inference/upstreams/llama/decode.ts'
 import type { Ending, Piece } from '#inference/upstreams/llama/wire.ts'
 import { makeRequest } from '#test/support/generation.ts'
 import { createGrammar } from '#test/support/grammar.ts'
@@ -21,7 +21,7 @@ type Finished = Extract<Ending, { type: 'finished' }>
 function decode(pieces: readonly Piece[], ending: Partial<Finished> = {}) {
   const tools = [look, { ...look, type: 'custom', name: 'write', grammar: null } as const]
   const toolNames = createToolNames(makeRequest({ tools }))
-  const decoder = createLlamaDecoder({
+  const decoder = new LlamaDecoder({
     toolNames,
     takenCallIds: new Set(),
     toolArgumentCharsMax: 1_000,

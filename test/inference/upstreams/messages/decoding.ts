@@ -4,7 +4,7 @@ import type { Decoder } from '#inference/http-generation.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { createToolNames } from '#inference/tools.ts'
 import { chunkOf } from '#inference/transport.ts'
-import { createMessagesDecoder } from '#inference/upstreams/messages/decode.ts'
+import { MessagesDecoder } from '#inference/upstreams/messages/decode.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
 import { asRecord } from '#lib/json.ts'
 import { encode, sseOf } from '#test/inference/upstreams/responses/decoding.ts'
@@ -25,7 +25,7 @@ export const sealedBy = 'upstream/m'
 
 function openDecoder(options: Options = {}): Decoder {
   const { tools = [], toolChoice = { type: 'auto' } } = options
-  return createMessagesDecoder({
+  return new MessagesDecoder({
     toolNames: createToolNames({ tools, toolChoice }),
     sealedBy,
     relays: options.relays ?? true,

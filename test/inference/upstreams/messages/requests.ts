@@ -2,7 +2,8 @@ import type { GenerationRequest } from '#inference/request.ts'
 import { createToolNames } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeMessagesRequest } from '#inference/upstreams/messages/encode.ts'
-import type { MessagesBody } from '#inference/upstreams/messages/wire.ts'
+import type { WireMessage } from '#inference/upstreams/messages/wire.ts'
+import type { JsonObject } from '#lib/json.ts'
 import { defaultQuirks, makeRequest } from '#test/support/generation.ts'
 
 export const target = { model: 'm', targetName: 'upstream/m' }
@@ -11,7 +12,7 @@ export const target = { model: 'm', targetName: 'upstream/m' }
 export function bodyOf(
   given: Partial<GenerationRequest>,
   quirks: Partial<UpstreamQuirks> = {},
-): MessagesBody {
+): JsonObject & { messages: WireMessage[] } {
   const request = makeRequest(given)
   const body = encodeMessagesRequest(request, {
     ...target,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { ContentPart, RequestItem } from '#inference/request.ts'
-import type { WireBlock, WireContent, WireToolResult } from '#inference/upstreams/messages/wire.ts'
+import type { WireBlock } from '#inference/upstreams/messages/wire.ts'
 import { toAppError } from '#lib/errors.ts'
 import type { JsonObject } from '#lib/json.ts'
 import { userMessage } from '#test/support/generation.ts'
@@ -26,14 +26,14 @@ const result = (callId: string, text = 'seen', more: object = {}): RequestItem =
   parts: text === '' ? [] : [{ type: 'text', text }],
   ...more,
 })
-const text = (said: string): WireContent => ({ type: 'text', text: said })
+const text = (said: string): WireBlock => ({ type: 'text', text: said })
 const used = (id: string, input: JsonObject = {}): WireBlock => ({
   type: 'tool_use',
   id,
   name: 'look',
   input,
 })
-const seen = (id: string, content: WireContent[] = [text('seen')]): WireToolResult => ({
+const seen = (id: string, content: WireBlock[] = [text('seen')]): WireBlock => ({
   type: 'tool_result',
   tool_use_id: id,
   content,
@@ -116,7 +116,9 @@ describe('calls and their results', () => {
     const ids = ['functions.look:0', 'ok-1', 'ok-1', 'functions look 0']
     const items = ids.flatMap((id) => [call(id), result(id)])
     const wire = turns([say('user', 'A'), ...items]).flatMap(({ content }) =>
-      Array.isArray(content) ? content.flatMap((block) => ('id' in block ? [block.id] : [])) : [],
+      Array.isArray(content)
+        ? content.flatMap((block) => ('id' in block ? [block['id']] : []))
+        : [],
     )
     expect(new Set(wire).size).toBe(4)
     for (const id of wire) expect(id).toMatch(/^[a-zA-Z0-9_-]+$/)
