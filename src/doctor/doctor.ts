@@ -7,11 +7,17 @@ import type { Config } from '#config/schema.ts'
 import { secretsOf } from '#config/secrets.ts'
 import { createTransport } from '#inference/transport/create-transport.ts'
 import { upstreamFaults } from '#inference/upstreams/index.ts'
+import { withTimeLimit } from '#lib/time-limit.ts'
+import { modules } from '#modules.ts'
 import { engineFaults } from '#speech/engines/registry.ts'
 import { createLog } from '#telemetry/log.ts'
-import { examine } from './examine.ts'
+import type { CheckGroup, CheckInputs } from './check.ts'
+import { database } from './database.ts'
 import { type Finding, fail, ok } from './finding.ts'
-import { bunFinding } from './machine.ts'
+import { folders } from './folders.ts'
+import { reasonOf } from './format.ts'
+import { listening } from './listening.ts'
+import { bunFinding, machine } from './machine.ts'
 import { type Report, renderJson, renderReport, reportOf } from './report.ts'
 
 const transportLimits = {
@@ -20,6 +26,15 @@ const transportLimits = {
   headerBytesMax: 65_536,
   bufferBytesMax: 262_144,
 }
+
+/** In the order of the report. */
+const groups: readonly CheckGroup[] = [
+  machine,
+  listening,
+  folders,
+  database,
+  ...modules.flatMap(({ doctor }) => doctor ?? []),
+]
 
 try {
   const { json } = readArguments(Bun.argv.slice(2))
@@ -71,5 +86,31 @@ async function runChecks(config: Config): Promise<readonly Finding[]> {
     })
   } finally {
     transport.close()
+  }
+}
+
+/** Runs all checks concurrently. A failing check becomes a finding. */
+async function examine(inputs: CheckInputs): Promise<readonly Finding[]> {
+  const found = await Promise.all(groups.map((group) => runGroup(group, inputs)))
+  return found.flat()
+}
+
+async function runGroup(group: CheckGroup, inputs: CheckInputs): Promise<readonly Finding[]> {
+  const limitMs = group.limitMs(inputs)
+  const stop = new AbortController()
+  try {
+    return await withTimeLimit(group.check(inputs, stop.signal), limitMs, () => {
+      return new Error(`no result within ${limitMs} ms`)
+    })
+  } catch (error) {
+    return [
+      fail(
+        group.name,
+        reasonOf(error),
+        'Check whether this machine or the checked service is overloaded.',
+      ),
+    ]
+  } finally {
+    stop.abort()
   }
 }

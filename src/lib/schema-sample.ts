@@ -1,4 +1,4 @@
-import { isRecord, type JsonObject } from './json.ts'
+import { asRecord, isRecord, type JsonObject } from './json.ts'
 
 /**
  * A deterministic value that a JSON Schema accepts. Covers the keywords of tools and output formats:
@@ -197,10 +197,6 @@ function isMatch(pattern: string, text: string): boolean {
   } catch {
     return false
   }
-}
-
-function asRecord(value: unknown): JsonObject {
-  return isRecord(value) ? value : {}
 }
 
 function asList(value: unknown): readonly unknown[] {
