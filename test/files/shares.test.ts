@@ -219,7 +219,7 @@ test('a collection is shared in the same way, with the role that its feature pro
   ])
   await shares.change(principalOf(bob), collection('manager'), share.id, 'editor')
   const access = await shares.access(principalOf(ann), collection('owner'), principalOf(bob).userId)
-  expect(access).toMatchObject({ role: 'editor', isOwner: false })
+  expect(access).toMatchObject({ role: 'editor', via: [{ type: 'share' }] })
   await shares.remove(principalOf(ann), collection('owner'), share.id)
   expect(await shares.list(principalOf(ann), collection('owner'))).toEqual([])
 })

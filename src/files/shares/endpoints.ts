@@ -1,4 +1,3 @@
-import type { Static } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { deletedResponse, idExample } from '#api/shapes.ts'
 import { fileNotFound, folderNotFound, ownerId } from '#files/record.ts'
@@ -7,15 +6,7 @@ import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { CurrentSettings } from '#settings/schema.ts'
-import {
-  accessRecord,
-  granteeList,
-  renderAccess,
-  renderShare,
-  shareExample,
-  shareList,
-  shareRecord,
-} from './record.ts'
+import { accessRecord, granteeList, shareExample, shareList, shareRecord } from './record.ts'
 import {
   accessQuery,
   granteesQuery,
@@ -79,8 +70,10 @@ export function shareEndpoints(
       },
       errors: { not_found: notFound },
       async handle({ params, context: { principal } }) {
-        const list = await shares.list(principal, await find(principal, params.id))
-        return { object: 'list', data: list.map(renderShare) } satisfies Static<typeof shareList>
+        return {
+          object: 'list',
+          data: await shares.list(principal, await find(principal, params.id)),
+        }
       },
     }),
     endpoint({
@@ -117,7 +110,7 @@ resource has at most 1,000 shares.`,
         await shares.list(principal, shared)
         const { share, isNew } = await shares.add(principal, shared, parseGrant(body))
         set.status = isNew ? 201 : 200
-        return renderShare(share)
+        return share
       },
     }),
     endpoint({
@@ -144,9 +137,7 @@ resource has at most 1,000 shares.`,
         const shared = await find(principal, params.id)
         await shares.list(principal, shared)
         const role = parseRoleChange(body)
-        return renderShare(
-          await shares.change(principal, shared, parseShareId(params.share_id), role),
-        )
+        return shares.change(principal, shared, parseShareId(params.share_id), role)
       },
     }),
     endpoint({
@@ -194,7 +185,7 @@ resource has at most 1,000 shares.`,
       async handle({ params, query, context: { principal } }) {
         const shared = await find(principal, params.id)
         const userId = query.user_id?.toLowerCase() ?? principal.userId
-        return renderAccess(await shares.access(principal, shared, userId))
+        return shares.access(principal, shared, userId)
       },
     }),
   ]

@@ -2,7 +2,6 @@ import { type Static, Type } from '@sinclair/typebox'
 import { idExample, instant, instantExample, nullable } from '#api/shapes.ts'
 import { ownerId } from '#files/record.ts'
 import { oneOf } from '#files/schema.ts'
-import type { Access, Share } from './shares.ts'
 
 const granteeRecord = Type.Object(
   {
@@ -37,7 +36,9 @@ export const shareRecord = Type.Object(
   },
   { $id: 'Share', description: 'A role of a user, a group or everyone on a resource.' },
 )
-type ShareRecord = Static<typeof shareRecord>
+export type ShareRecord = Static<typeof shareRecord>
+export type Grantee = ShareRecord['principal']
+export type GrantedRole = ShareRecord['role']
 
 export const shareList = Type.Object({
   object: Type.Literal('list'),
@@ -69,6 +70,7 @@ export const accessRecord = Type.Object(
   },
   { $id: 'Access' },
 )
+export type AccessRecord = Static<typeof accessRecord>
 
 export const shareExample: ShareRecord = {
   id: idExample,
@@ -78,36 +80,4 @@ export const shareExample: ShareRecord = {
   inherited_from: null,
   granted_by: ownerId,
   created_at: instantExample,
-}
-
-export function renderShare(share: Share): ShareRecord {
-  const { id, grantee, role, inheritedFrom, grantedBy, createdAt } = share
-  return {
-    id,
-    object: 'share',
-    principal: grantee,
-    role,
-    inherited_from: inheritedFrom === null ? null : { type: 'folder', ...inheritedFrom },
-    granted_by: grantedBy,
-    created_at: createdAt.toISOString(),
-  }
-}
-
-export function renderAccess({
-  user,
-  role,
-  isOwner,
-  via,
-  collections,
-}: Access): Static<typeof accessRecord> {
-  return {
-    object: 'access',
-    user,
-    role,
-    via: [
-      ...(isOwner ? [{ type: 'owner' as const }] : []),
-      ...via.map((share) => ({ type: 'share' as const, share: renderShare(share) })),
-      ...collections.map((collection) => ({ type: 'collection' as const, collection })),
-    ],
-  }
 }

@@ -4,7 +4,8 @@ import { oneOf, optional, parseFields, strict } from '#files/schema.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { refusedField } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
-import type { GrantedRole, NewGrant } from './shares.ts'
+import type { GrantedRole } from './record.ts'
+import type { NewGrant } from './shares.ts'
 
 const nameCharsMax = 256
 const role = () => oneOf('viewer', 'editor', 'manager')

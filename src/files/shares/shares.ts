@@ -5,6 +5,7 @@ import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { refused } from '#lib/unprocessable.ts'
+import type { AccessRecord, GrantedRole, Grantee, ShareRecord } from './record.ts'
 import {
   changeShare,
   countShares,
@@ -15,27 +16,6 @@ import {
   writeShare,
 } from './store.ts'
 
-/** Whom a resource is shared with. */
-export type Grantee = {
-  readonly type: 'user' | 'group' | 'everyone'
-  /** A user's id, a group's name, or `*`. */
-  readonly id: string
-  /** Null for everyone, and for a user who has never signed in. */
-  readonly name: string | null
-}
-
-export type GrantedRole = Exclude<Role, 'owner'>
-
-export type Share = {
-  readonly id: string
-  readonly grantee: Grantee
-  readonly role: GrantedRole
-  /** The shared folder above; without its name if the principal may not read it. */
-  readonly inheritedFrom: { readonly id: string; readonly name: string | null } | null
-  readonly grantedBy: string
-  readonly createdAt: Date
-}
-
 /** The role on a collection is checked by the code of collections. */
 export type SharedResource =
   | { readonly type: 'file' | 'folder'; readonly id: string }
@@ -45,15 +25,6 @@ export type SharedResource =
       readonly ownerId: string
       readonly role: Role
     }
-
-export type Access = {
-  readonly user: { readonly id: string; readonly name: string | null }
-  readonly role: Role | null
-  readonly isOwner: boolean
-  readonly via: readonly Share[]
-  /** Collections that show passages of the file to the user, without read access to the file. */
-  readonly collections: readonly { readonly id: string; readonly name: string }[]
-}
 
 export type NewGrant = {
   readonly grantee: Omit<Grantee, 'name'>
@@ -154,7 +125,8 @@ export function createShares(deps: { database: FilesDatabase; now: () => Date })
     remove: (principal: RequestPrincipal, resource: SharedResource, shareId: string) =>
       changing(principal, resource, async (transaction, access) => {
         const share = await findShare(transaction, principal, access, shareId)
-        const isOwnAccess = share.grantee.type === 'user' && share.grantee.id === principal.userId
+        const { type, id } = share.principal
+        const isOwnAccess = type === 'user' && id === principal.userId
         if (!isOwnAccess) requireRole(access.role, 'manager', resource.type)
         requireDirect(share)
         await deleteShare(transaction, shareId)
@@ -164,20 +136,24 @@ export function createShares(deps: { database: FilesDatabase; now: () => Date })
       principal: RequestPrincipal,
       resource: SharedResource,
       userId: string,
-    ): Promise<Access> {
+    ): Promise<AccessRecord> {
       const { target, ownerId, role } = await accessTo(principal, resource)
       if (userId !== principal.userId) requireRole(role, 'manager', resource.type)
       const user = await store.findUser(userId)
       const groups = userId === principal.userId ? principal.groups : (user?.groups ?? [])
-      const via = await store.list(target, { principal, grantedTo: { userId, groups } })
+      const list = await store.list(target, { principal, grantedTo: { userId, groups } })
+      const collections =
+        resource.type === 'file' ? await store.openedBy(target.id, { userId, groups }) : []
       const isOwner = ownerId === userId
       return {
+        object: 'access',
         user: { id: userId, name: user?.subject ?? null },
-        isOwner,
-        via,
-        collections:
-          resource.type === 'file' ? await store.openedBy(target.id, { userId, groups }) : [],
-        role: isOwner ? 'owner' : highestRole(via),
+        role: isOwner ? 'owner' : highestRole(list),
+        via: [
+          ...(isOwner ? [{ type: 'owner' as const }] : []),
+          ...list.map((share) => ({ type: 'share' as const, share })),
+          ...collections.map((collection) => ({ type: 'collection' as const, collection })),
+        ],
       }
     },
     findGrantees: (text: string) => store.findGrantees(text, granteesMax),
@@ -190,20 +166,20 @@ async function findShare(
   principal: RequestPrincipal,
   { target, role }: ResourceAccess,
   id: string,
-): Promise<Share> {
+): Promise<ShareRecord> {
   const grantedTo = isAtLeast(role, 'manager') ? null : principal
   const [share] = await readShares(transaction, target, { principal, grantedTo }, id)
   if (share !== undefined) return share
   throw new AppError('not_found', `There is no share with the id "${id}".`, { param: 'share_id' })
 }
 
-function requireDirect({ inheritedFrom }: Share): void {
+function requireDirect({ inherited_from: inheritedFrom }: ShareRecord): void {
   if (inheritedFrom === null) return
   const sentence = 'This share belongs to a folder above; change it there.'
   throw new AppError('conflict', sentence, { code: 'inherited' })
 }
 
-function highestRole(shares: readonly Share[]): GrantedRole | null {
+function highestRole(shares: readonly ShareRecord[]): GrantedRole | null {
   return shares.reduce<GrantedRole | null>(
     (highest, { role }) =>
       highest === null || rankOfRole(role) > rankOfRole(highest) ? role : highest,

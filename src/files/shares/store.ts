@@ -4,7 +4,7 @@ import { rankOfRole, roleOfRank } from '#files/files.ts'
 import { type Handle, millis, principalArguments, rankOn } from '#files/record-store.ts'
 import { type FilesDatabase, findNode, type TreeNode } from '#files/tree/store.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
-import type { GrantedRole, Grantee, Share } from './shares.ts'
+import type { GrantedRole, Grantee, ShareRecord } from './record.ts'
 
 /** The resource of share rows. */
 export type ShareTarget = { readonly type: 'node' | 'collection'; readonly id: string }
@@ -30,7 +30,7 @@ export function createShareStore({ drizzle }: FilesDatabase) {
       query(() => findNode(drizzle, principal, id)),
 
     /** Shares of the target and of the folders above it, oldest first. */
-    list: (target: ShareTarget, filter: ShareFilter): Promise<readonly Share[]> =>
+    list: (target: ShareTarget, filter: ShareFilter): Promise<readonly ShareRecord[]> =>
       query(() => readShares(drizzle, target, filter)),
 
     /** The collections of access mode `collection` that show passages of a file to a user. */
@@ -86,7 +86,7 @@ export async function readShares(
   target: ShareTarget,
   { principal, grantedTo }: ShareFilter,
   only?: string,
-): Promise<readonly Share[]> {
+): Promise<readonly ShareRecord[]> {
   const conditions = [
     ...(grantedTo === null
       ? []
@@ -95,27 +95,32 @@ export async function readShares(
         ]),
     ...(only === undefined ? [] : [sql`share.id = ${only}::uuid`]),
   ]
-  type Row = Omit<Share, 'role' | 'createdAt'> & { rank: number; createdMs: number }
+  type Row = Omit<ShareRecord, 'object' | 'role' | 'created_at'> & {
+    rank: number
+    created_at: number
+  }
   const rows = await handle.execute<Row>(sql`
     with recursive ${resourcesOf(target)}
-    select share.id, share.role as rank, share.granted_by as "grantedBy",
+    select share.id, share.role as rank, share.granted_by,
       json_build_object('type', share.principal_type, 'id', share.principal_id, 'name',
         case share.principal_type when 'group' then share.principal_id else app_user.subject end
-      ) as grantee,
-      case when resource.height > 0 then json_build_object('id', resource.id, 'name',
+      ) as principal,
+      case when resource.height > 0 then json_build_object('type', 'folder',
+        'id', resource.id, 'name',
         case when ${rankOn(sql`resource.id`, principal)} is not null then resource.name end
-      ) end as "inheritedFrom",
-      ${millis(sql`share.created_at`)} as "createdMs"
+      ) end as inherited_from,
+      ${millis(sql`share.created_at`)} as created_at
     from resource
     join share on share.resource_type = ${target.type} and share.resource_id = resource.id
     left join app_user on share.principal_type = 'user'
       and app_user.id::text = share.principal_id
     where ${sql.join([sql`true`, ...conditions], sql` and `)}
     order by resource.height, share.id`)
-  return rows.map(({ rank, createdMs, ...share }) => {
+  return rows.map(({ rank, ...share }) => {
     const role = roleOfRank(rank)
     if (role === 'owner') throw new Error('a share cannot have the role owner')
-    return { ...share, role, createdAt: new Date(createdMs) }
+    const createdAt = new Date(share.created_at).toISOString()
+    return { ...share, object: 'share', role, created_at: createdAt }
   })
 }
 
