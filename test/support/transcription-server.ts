@@ -1,19 +1,16 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Elysia } from 'elysia'
 import OpenAI from 'openai'
-import { mountEndpoints } from '#api/mount.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
-import { requestLifecycle } from '#http/request-lifecycle.ts'
-import { newId } from '#lib/id.ts'
 import type { Engine } from '#speech/engine.ts'
 import { EnginePool } from '#speech/engines/pool.ts'
 import { openRecognition } from '#speech/recognition/live-recognition.ts'
 import { transcriptionEndpoints } from '#speech/transcriptions/endpoints.ts'
 import { createTranscriptions, type Transcriptions } from '#speech/transcriptions/transcriptions.ts'
 import { createLog } from '#telemetry/log.ts'
+import { createTestApp } from './endpoints.ts'
 import type { Gateway } from './gateway.ts'
 
 /** Serves only `/v1/audio/transcriptions`, with test engines, on a free port. */
@@ -59,15 +56,11 @@ export async function startTranscriptionServer(
     openRecognition: (request) => openRecognition({ pool, settings, log }, request),
   })
   const { auth } = gateway.deps
-  const app = new Elysia()
-    .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining: () => false }))
-    .use(
-      mountEndpoints(transcriptionEndpoints({ transcriptions, config }), {
-        auth,
-        config,
-      }),
-    )
-    .listen({ hostname: '127.0.0.1', port: 0, development: false })
+  const app = createTestApp(transcriptionEndpoints({ transcriptions, config }), {
+    auth,
+    config,
+    log,
+  }).listen({ hostname: '127.0.0.1', port: 0, development: false })
   const port = app.server?.port ?? 0
   const url = `http://127.0.0.1:${port}`
   return {

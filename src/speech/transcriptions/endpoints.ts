@@ -23,18 +23,18 @@ import {
 } from './request.ts'
 import type { Transcriptions, Upload } from './transcriptions.ts'
 
-export type TranscriptionEndpointsDeps = {
-  readonly transcriptions: Transcriptions
-  readonly config: Pick<Config, 'files' | 'speech' | 'stream'>
-}
-
 const formLimits = { fieldsMax: 64, fieldBytesMax: 65_536, filesMax: 1 }
 /** The size of a form in addition to its file. */
 const formBytesMax = 1_048_576
 const untranscribedHeader = 'x-untranscribed-ms'
 
-export function transcriptionEndpoints(deps: TranscriptionEndpointsDeps): Endpoint[] {
-  const { transcriptions, config } = deps
+export function transcriptionEndpoints({
+  transcriptions,
+  config,
+}: {
+  transcriptions: Transcriptions
+  config: Pick<Config, 'files' | 'speech' | 'stream'>
+}): Endpoint[] {
   return [
     endpoint({
       method: 'POST',
@@ -81,7 +81,7 @@ function requireAcceptedSize(request: Request, fileBytesMax: number): void {
 async function receiveForm(
   request: Request,
   upload: Upload,
-  { files, speech }: TranscriptionEndpointsDeps['config'],
+  { files, speech }: Pick<Config, 'files' | 'speech'>,
 ): Promise<TranscriptionRequest> {
   const limits = { ...formLimits, gapMs: files.uploadGapMs, totalMs: speech.fileMs }
   const { values } = await readMultipart(request, limits, (part, bytes) => {
@@ -92,8 +92,8 @@ async function receiveForm(
 }
 
 async function completeResponse(upload: Upload, request: TranscriptionRequest): Promise<Response> {
-  const transcript = await renderTranscript(upload.transcribe(request), request)
-  const { body, contentType, untranscribedMs } = transcript
+  const { body, contentType, stats } = await renderTranscript(upload.transcribe(request), request)
+  const untranscribedMs = Math.round(stats.untranscribedMs)
   // Texts and captions cannot contain it.
   const missing = untranscribedMs === 0 ? {} : { [untranscribedHeader]: String(untranscribedMs) }
   return new Response(body, { headers: { 'content-type': contentType, ...missing } })
@@ -158,8 +158,8 @@ const errors = {
     { code: 'audio_lost', message: messages.audioLost(12_300, 15_000) },
   ],
   service_unavailable: [
-    { code: 'engine_busy', message: messages.enginesBusy },
-    { code: 'capacity', message: messages.noCapacity },
+    { code: 'engine_busy', message: messages.engine_busy },
+    { code: 'capacity', message: messages.capacity },
   ],
   upstream_gap_timeout: [
     { code: 'engine_stalled', message: messages.engine_stalled },

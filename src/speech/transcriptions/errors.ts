@@ -9,8 +9,8 @@ const capacityRetryS = 1
 export const messages = {
   noFile: 'Send the audio as a file in the field "file".',
   noAudio: 'The file contains no audio.',
-  enginesBusy: 'All speech engines are busy; retry.',
-  noCapacity: 'The server has no capacity for another file; retry.',
+  engine_busy: 'All speech engines are busy; retry.',
+  capacity: 'The server has no capacity for another file; retry.',
   engine_failed: 'No speech engine is available for this file.',
   engine_stalled: 'The speech engine made no progress for too long.',
   finalize_timeout: 'The last results of the speech engine did not arrive in time.',
@@ -31,14 +31,8 @@ export function invalidField(param: string, message: string, code?: string): App
   return new AppError('invalid_request', message, code === undefined ? { param } : { param, code })
 }
 
-export function enginesBusy(): AppError {
-  const options = { code: 'engine_busy', retryAfterS: capacityRetryS }
-  return new AppError('service_unavailable', messages.enginesBusy, options)
-}
-
-export function noCapacity(): AppError {
-  const options = { code: 'capacity', retryAfterS: capacityRetryS }
-  return new AppError('service_unavailable', messages.noCapacity, options)
+export function atCapacity(code: 'engine_busy' | 'capacity'): AppError {
+  return new AppError('service_unavailable', messages[code], { code, retryAfterS: capacityRetryS })
 }
 
 export function tooManyFiles(filesMax: number): AppError {
@@ -67,7 +61,7 @@ export function toFileError(error: unknown): unknown {
     return new AppError('invalid_request', error.message, options)
   }
   if (!(error instanceof EngineError)) return error
-  if (error.kind === 'busy') return enginesBusy()
+  if (error.kind === 'busy') return atCapacity('engine_busy')
   const options = { code: 'engine_failed', cause: error }
   return new AppError('upstream_error', messages.engine_failed, options)
 }

@@ -9,13 +9,12 @@ const usage = Type.Object({
   seconds: Type.Number({ description: 'The duration of the audio.' }),
 })
 
-const missing = Type.Object({
+const missing = {
   untranscribed_ms: Type.Optional(
     Type.Integer({ description: 'Speech lost in engine failures; absent if none was.' }),
   ),
   gaps: Type.Optional(Type.Array(Type.Object(span), { description: 'The lost spans.' })),
-})
-export type Missing = Static<typeof missing>
+}
 
 const logprobs = Type.Array(
   Type.Object({
@@ -25,10 +24,9 @@ const logprobs = Type.Array(
   }),
   { description: 'Log probabilities of words, if the engine reports confidences.' },
 )
-export type Logprobs = Static<typeof logprobs>
 
 export const transcription = Type.Object(
-  { text: Type.String(), logprobs: Type.Optional(logprobs), usage, ...missing.properties },
+  { text: Type.String(), logprobs: Type.Optional(logprobs), usage, ...missing },
   { $id: 'Transcription' },
 )
 export type Transcription = Static<typeof transcription>
@@ -50,8 +48,6 @@ const segment = Type.Object({
   compression_ratio: Type.Number(),
   no_speech_prob: Type.Number(),
 })
-export type TranscriptionWord = Static<typeof word>
-export type TranscriptionSegment = Static<typeof segment>
 
 export const verboseTranscription = Type.Object(
   {
@@ -88,7 +84,7 @@ export const transcriptionEvent = Type.Union(
       text: Type.String(),
       logprobs: Type.Optional(logprobs),
       usage,
-      ...missing.properties,
+      ...missing,
     }),
     Type.Object({
       type: Type.Literal('error'),

@@ -1,62 +1,44 @@
 import { deflateSync } from 'node:zlib'
 import type { RecognitionStats, TimeSpan, Transcript } from '#speech/recognition/recognition.ts'
-import type {
-  Logprobs,
-  Missing,
-  Transcription,
-  TranscriptionEvent,
-  TranscriptionSegment,
-  TranscriptionWord,
-  VerboseTranscription,
-} from './record.ts'
+import type { Transcription, TranscriptionEvent, VerboseTranscription } from './record.ts'
 import type { TranscriptionRequest } from './request.ts'
 import type { FileParts } from './transcribe-file.ts'
 
-export type RenderedTranscript = {
-  readonly body: string
-  readonly contentType: string
-  /** Speech lost in engine failures. */
-  readonly untranscribedMs: number
-}
-
-/** Renders the complete transcript in the requested format. */
-export async function renderTranscript(
-  parts: FileParts,
-  request: TranscriptionRequest,
-): Promise<RenderedTranscript> {
-  const segments: Transcript[] = []
-  for await (const part of parts) {
-    if (part.type === 'finals') segments.push(...part.finals)
-    else return { ...renderFormat(segments, part.stats, request), ...untranscribedOf(part.stats) }
-  }
-  throw new Error('the transcript has no end')
-}
-
-function renderFormat(
+type Rendering = (
   segments: readonly Transcript[],
   stats: RecognitionStats,
   request: TranscriptionRequest,
-) {
-  switch (request.format) {
-    case 'text':
-      return { body: `${textOf(segments)}\n`, contentType: 'text/plain; charset=utf-8' }
-    case 'srt':
-      return { body: renderSrt(segments), contentType: 'application/x-subrip; charset=utf-8' }
-    case 'vtt':
-      return { body: renderVtt(segments), contentType: 'text/vtt; charset=utf-8' }
-    case 'json':
-      return asJson(renderShort(segments, stats, request))
-    case 'verbose_json':
-      return asJson(renderVerbose(segments, stats, request))
+) => string
+
+const formats: Readonly<
+  Record<TranscriptionRequest['format'], { contentType: string; render: Rendering }>
+> = {
+  text: {
+    contentType: 'text/plain; charset=utf-8',
+    render: (segments) => `${textOf(segments)}\n`,
+  },
+  srt: { contentType: 'application/x-subrip; charset=utf-8', render: renderSrt },
+  vtt: { contentType: 'text/vtt; charset=utf-8', render: renderVtt },
+  json: {
+    contentType: 'application/json',
+    render: (...transcript) => JSON.stringify(renderShort(...transcript)),
+  },
+  verbose_json: {
+    contentType: 'application/json',
+    render: (...transcript) => JSON.stringify(renderVerbose(...transcript)),
+  },
+}
+
+/** Renders the complete transcript in the requested format. */
+export async function renderTranscript(parts: FileParts, request: TranscriptionRequest) {
+  const { contentType, render } = formats[request.format]
+  const segments: Transcript[] = []
+  for await (const part of parts) {
+    if (part.type === 'end')
+      return { body: render(segments, part.stats, request), contentType, stats: part.stats }
+    segments.push(...part.finals)
   }
-}
-
-function asJson(value: object) {
-  return { body: JSON.stringify(value), contentType: 'application/json' }
-}
-
-function untranscribedOf({ untranscribedMs }: RecognitionStats) {
-  return { untranscribedMs: Math.round(untranscribedMs) }
+  throw new Error('the transcript has no end')
 }
 
 function renderShort(
@@ -137,7 +119,10 @@ function renderUsage({ receivedMs }: RecognitionStats): Transcription['usage'] {
 }
 
 /** Untranscribed speech; empty if there is none. */
-function renderMissing({ untranscribedMs, gaps }: RecognitionStats): Missing {
+function renderMissing({
+  untranscribedMs,
+  gaps,
+}: RecognitionStats): Pick<Transcription, 'untranscribed_ms' | 'gaps'> {
   if (untranscribedMs === 0) return {}
   return { untranscribed_ms: Math.round(untranscribedMs), gaps: gaps.map(renderSpan) }
 }
@@ -145,7 +130,7 @@ function renderMissing({ untranscribedMs, gaps }: RecognitionStats): Missing {
 function logprobsOf(
   segments: readonly Transcript[],
   { includesLogprobs }: TranscriptionRequest,
-): { logprobs?: Logprobs } {
+): Pick<Transcription, 'logprobs'> {
   if (!includesLogprobs) return {}
   const logprobs = segments
     .flatMap(({ words }) => words)
@@ -161,7 +146,7 @@ function renderSpan({ startMs, endMs }: TimeSpan) {
   return { start: toSeconds(startMs), end: toSeconds(endMs) }
 }
 
-function renderWords({ words }: Transcript): TranscriptionWord[] {
+function renderWords({ words }: Transcript) {
   return words.map((word) => ({
     word: word.word,
     ...renderSpan(word),
@@ -170,7 +155,7 @@ function renderWords({ words }: Transcript): TranscriptionWord[] {
 }
 
 /** A segment in Whisper's format; values that engines do not report are those of certainty. */
-function renderSegment(segment: Transcript, id: number): TranscriptionSegment {
+function renderSegment(segment: Transcript, id: number) {
   const { text, confidence, startMs } = segment
   const bytes = Buffer.from(text)
   return {

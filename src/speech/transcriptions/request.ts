@@ -3,20 +3,6 @@ import { invalidField } from './errors.ts'
 
 const responseFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const
 
-/** The validated fields of a transcription form; unknown fields are ignored. */
-export type TranscriptionRequest = {
-  readonly model: string
-  /** As sent; whether an engine serves it is checked later. */
-  readonly language: string
-  /** Likely words and phrases. */
-  readonly vocabulary: readonly string[]
-  readonly format: (typeof responseFormats)[number]
-  readonly streams: boolean
-  /** What `verbose_json` contains besides the text. */
-  readonly includes: { readonly words: boolean; readonly segments: boolean }
-  readonly includesLogprobs: boolean
-}
-
 const vocabularyMax = 256
 const wordCharsMax = 128
 const granularities = ['word', 'segment'] as const
@@ -57,8 +43,10 @@ export const transcriptionForm = Type.Object({
 
 type FormValues = ReadonlyMap<string, readonly string[]>
 
-/** Throws `invalid_request` with the name of the field. */
-export function readTranscriptionRequest(values: FormValues): TranscriptionRequest {
+export type TranscriptionRequest = ReturnType<typeof readTranscriptionRequest>
+
+/** Validates a form; unknown fields are ignored. Throws `invalid_request` with the name of the field. */
+export function readTranscriptionRequest(values: FormValues) {
   const model = lastOf(values, 'model')
   if (model === null) throw invalidField('model', '"model" is required.')
   const format = lastOf(values, 'response_format') ?? 'json'
@@ -69,10 +57,13 @@ export function readTranscriptionRequest(values: FormValues): TranscriptionReque
   )
   return {
     model,
+    /** As sent; whether an engine serves it is checked later. */
     language: lastOf(values, 'language') ?? 'en',
+    /** Likely words and phrases. */
     vocabulary: readVocabulary(values),
     format: oneOf(format, 'response_format', responseFormats),
     streams: oneOf(stream, 'stream', ['true', 'false']) === 'true',
+    /** What `verbose_json` contains besides the text. */
     includes: {
       words: included.includes('word'),
       segments: included.length === 0 || included.includes('segment'),

@@ -6,15 +6,7 @@ import { spool } from '#storage/spool.ts'
 import { invalidField, messages } from './errors.ts'
 
 /** An uploaded file on disk, until it is closed. */
-export type SpooledAudio = {
-  readonly filename: string | null
-  readonly bytes: number
-  /** The first bytes. */
-  readonly head: Uint8Array
-  read(): AsyncGenerator<Uint8Array, void, void>
-  /** Idempotent. */
-  close(): Promise<void>
-}
+export type SpooledAudio = Awaited<ReturnType<typeof spoolAudio>>
 
 const chunkBytes = 65_536
 
@@ -25,7 +17,7 @@ const chunkBytes = 65_536
 export async function spoolAudio(
   source: AsyncIterable<Uint8Array>,
   options: { folder: string; bytesMax: number; filename: string | null },
-): Promise<SpooledAudio> {
+) {
   const path = join(options.folder, Bun.randomUUIDv7())
   const { bytes, head } = await spool(source, path, { bytesMax: options.bytesMax })
   try {
@@ -33,14 +25,16 @@ export async function spoolAudio(
     return {
       filename: options.filename,
       bytes,
+      /** The first bytes. */
       head,
-      async *read() {
+      async *read(): AsyncGenerator<Uint8Array, void, void> {
         for (;;) {
           const { bytesRead, buffer } = await file.read(Buffer.alloc(chunkBytes), 0, chunkBytes)
           if (bytesRead === 0) return
           yield buffer.subarray(0, bytesRead)
         }
       },
+      /** Idempotent. */
       close: () => file.close(),
     }
   } finally {

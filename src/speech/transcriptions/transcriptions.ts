@@ -10,11 +10,10 @@ import type { OpenRecognition, RecognitionStats } from '#speech/recognition/reco
 import { removeUnfinished } from '#storage/spool.ts'
 import type { Log } from '#telemetry/log.ts'
 import {
+  atCapacity,
   clientDisconnected,
-  enginesBusy,
   invalidField,
   messages,
-  noCapacity,
   toFileError,
   tooManyFiles,
 } from './errors.ts'
@@ -23,27 +22,7 @@ import { detectEncoding, type SpooledAudio, spoolAudio } from './spooled-audio.t
 import { type FileJob, type FileParts, transcribeFile } from './transcribe-file.ts'
 
 /** File transcriptions in this process. */
-export type Transcriptions = {
-  /** Admits an upload before its first byte; throws at capacity. */
-  admit(context: RequestContext): Upload
-  /** Transcriptions in progress. */
-  running(): number
-}
-
-/** One file, from its first byte to the end of the response. */
-export type Upload = {
-  /** Writes the file to disk; throws `request_too_large` above `fileBytesMax`. */
-  receive(filename: string | null, bytes: AsyncIterable<Uint8Array>): Promise<void>
-  /**
-   * Transcribes the file. The caller consumes all parts or returns the generator: then, or when it
-   * throws an `AppError`, all resources are released.
-   */
-  transcribe(request: TranscriptionRequest): FileParts
-  /** The client disconnected. */
-  abandon(): void
-  /** Releases all resources; idempotent. */
-  close(): Promise<void>
-}
+export type Transcriptions = Awaited<ReturnType<typeof createTranscriptions>>
 
 export type TranscriptionsDeps = {
   readonly config: Pick<Config, 'data' | 'speech'>
@@ -53,7 +32,7 @@ export type TranscriptionsDeps = {
   readonly now: () => Date
 }
 
-export async function createTranscriptions(deps: TranscriptionsDeps): Promise<Transcriptions> {
+export async function createTranscriptions(deps: TranscriptionsDeps) {
   const { config, pool } = deps
   const { sessionsMax, sessionsPerUserMax } = config.speech
   const folder = join(config.data, 'speech')
@@ -66,7 +45,7 @@ export async function createTranscriptions(deps: TranscriptionsDeps): Promise<Tr
   function takeCapacity(userId: string): () => void {
     const runningOfUser = runningByUser.get(userId) ?? 0
     if (runningOfUser >= sessionsPerUserMax) throw tooManyFiles(sessionsPerUserMax)
-    if (running >= sessionsMax) throw noCapacity()
+    if (running >= sessionsMax) throw atCapacity('capacity')
     running += 1
     runningByUser.set(userId, runningOfUser + 1)
     let isReleased = false
@@ -81,23 +60,28 @@ export async function createTranscriptions(deps: TranscriptionsDeps): Promise<Tr
   }
 
   return {
-    admit(context) {
+    /** Admits an upload before its first byte; throws at capacity. */
+    admit(context: RequestContext): Upload {
       const hasCapacity = pool.languages.some((language) =>
         pool.hasCapacity({ language, engineName: null, avoid: null }),
       )
-      if (!hasCapacity) throw enginesBusy()
+      if (!hasCapacity) throw atCapacity('engine_busy')
       return openUpload(deps, folder, context, takeCapacity(context.principal.userId))
     },
+    /** Transcriptions in progress. */
     running: () => running,
   }
 }
+
+/** One file, from its first byte to the end of the response. */
+export type Upload = ReturnType<typeof openUpload>
 
 function openUpload(
   deps: TranscriptionsDeps,
   folder: string,
   context: RequestContext,
   releaseCapacity: () => void,
-): Upload {
+) {
   const { fileBytesMax, fileMs } = deps.config.speech
   const { controller, release } = followSignal(context.signal)
   const timeout = () =>
@@ -108,6 +92,7 @@ function openUpload(
   let audio: SpooledAudio | null = null
   let isClosed = false
 
+  /** Releases all resources; idempotent. */
   async function close(): Promise<void> {
     if (isClosed) return
     isClosed = true
@@ -119,32 +104,54 @@ function openUpload(
 
   async function* run(audio: SpooledAudio, request: TranscriptionRequest): FileParts {
     const startedAt = performance.now()
-    let outcome: Outcome = { stats: null, failure: clientDisconnected() }
+    let stats: RecognitionStats | null = null
+    let failure: AppError | null = clientDisconnected()
     try {
       const job = createJob(deps, audio, request, controller.signal)
       for await (const part of transcribeFile(deps.openRecognition, job)) {
-        if (part.type === 'end') outcome = { stats: part.stats, failure: null }
+        if (part.type === 'end') {
+          stats = part.stats
+          failure = null
+        }
         yield part
       }
     } catch (error) {
-      const failure = toAppError(toFileError(error))
-      outcome = { stats: null, failure }
+      stats = null
+      failure = toAppError(toFileError(error))
       throw failure
     } finally {
       await close()
-      logEnd(deps.log, { context, request, audio, outcome, ms: performance.now() - startedAt })
+      deps.log[failure !== null && failure.status >= 500 ? 'warn' : 'info']('transcription ended', {
+        request_id: context.requestId,
+        model: request.model,
+        lang: request.language,
+        bytes: audio.bytes,
+        duration_ms: Math.round(performance.now() - startedAt),
+        ...(failure && { kind: failure.kind, code: failure.wireCode, cause: failure.cause }),
+        ...(stats && {
+          audio_ms: stats.receivedMs,
+          untranscribed_ms: stats.untranscribedMs,
+          engine: stats.engine,
+        }),
+      })
     }
   }
 
   return {
-    async receive(filename, bytes) {
+    /** Writes the file to disk; throws `request_too_large` above `fileBytesMax`. */
+    async receive(filename: string | null, bytes: AsyncIterable<Uint8Array>): Promise<void> {
       audio = await spoolAudio(bytes, { folder, filename, bytesMax: fileBytesMax })
       if (isClosed) await audio.close()
     },
-    transcribe(request) {
+    /**
+     * Transcribes the file. The caller consumes all parts or returns the generator: then, or when
+     * it throws an `AppError`, all resources are released.
+     */
+    transcribe(request: TranscriptionRequest): FileParts {
       if (audio === null) throw invalidField('file', messages.noFile)
       return run(audio, request)
     },
+    /** The client disconnected. */
     abandon: () => controller.abort(clientDisconnected()),
     close,
   }
@@ -158,7 +165,7 @@ function createJob(
 ): FileJob {
   const choice = chooseEngine(request, pool, config.speech.models)
   const encoding = detectEncoding(audio)
-  if (!pool.hasCapacity(choice)) throw enginesBusy()
+  if (!pool.hasCapacity(choice)) throw atCapacity('engine_busy')
   return {
     audio,
     encoding,
@@ -185,36 +192,4 @@ function chooseEngine(
     return { language, engineName: engine?.name ?? null, avoid: null }
   }
   throw invalidField('language', messages.unsupportedLanguage(served), 'unsupported_language')
-}
-
-type Outcome = { readonly stats: RecognitionStats | null; readonly failure: AppError | null }
-
-function logEnd(
-  log: Log,
-  end: {
-    context: RequestContext
-    request: TranscriptionRequest
-    audio: SpooledAudio
-    outcome: Outcome
-    ms: number
-  },
-): void {
-  const { stats, failure } = end.outcome
-  log[failure !== null && failure.status >= 500 ? 'warn' : 'info']('transcription ended', {
-    request_id: end.context.requestId,
-    model: end.request.model,
-    lang: end.request.language,
-    bytes: end.audio.bytes,
-    duration_ms: Math.round(end.ms),
-    ...(failure === null
-      ? {}
-      : { kind: failure.kind, code: failure.wireCode, cause: failure.cause }),
-    ...(stats === null
-      ? {}
-      : {
-          audio_ms: stats.receivedMs,
-          untranscribed_ms: stats.untranscribedMs,
-          engine: stats.engine,
-        }),
-  })
 }
