@@ -1,6 +1,8 @@
+import { open, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { AppError } from '#lib/errors.ts'
 import type { Encoding } from '#speech/decoders/decoder.ts'
-import { openAudioDecoder } from '#speech/decoders/open-decoder.ts'
+import { openAudioDecoder, sniff, sniffFrames } from '#speech/decoders/open-decoder.ts'
 import type { Language } from '#speech/engine.ts'
 import type { Recognition } from '#speech/recognition/live-recognition.ts'
 import type {
@@ -9,6 +11,7 @@ import type {
   RecognitionStats,
   Transcript,
 } from '#speech/recognition/recognition.ts'
+import { spool } from '#storage/spool.ts'
 import {
   audioLost,
   clientDisconnected,
@@ -16,7 +19,55 @@ import {
   messages,
   recognitionFailed,
 } from './errors.ts'
-import type { SpooledAudio } from './spooled-audio.ts'
+
+/** An uploaded file on disk, until it is closed. */
+export type SpooledAudio = Awaited<ReturnType<typeof spoolAudio>>
+
+const chunkBytes = 65_536
+
+/**
+ * Writes the upload to an unlinked file, so that nothing remains however this process ends. Throws
+ * the errors of `spool`; nothing remains then either.
+ */
+export async function spoolAudio(
+  source: AsyncIterable<Uint8Array>,
+  options: { folder: string; bytesMax: number; filename: string | null },
+) {
+  const path = join(options.folder, Bun.randomUUIDv7())
+  const { bytes, head } = await spool(source, path, { bytesMax: options.bytesMax })
+  try {
+    const file = await open(path)
+    return {
+      filename: options.filename,
+      bytes,
+      /** The first bytes. */
+      head,
+      async *read(): AsyncGenerator<Uint8Array, void, void> {
+        for (;;) {
+          const { bytesRead, buffer } = await file.read(Buffer.alloc(chunkBytes), 0, chunkBytes)
+          if (bytesRead === 0) return
+          yield buffer.subarray(0, bytesRead)
+        }
+      },
+      /** Idempotent. */
+      close: () => file.close(),
+    }
+  } finally {
+    await rm(path, { force: true })
+  }
+}
+
+/**
+ * Detects the encoding by the first bytes. The file name only counts for MP3, whose streams may
+ * start with anything. Throws `invalid_request` for unsupported formats.
+ */
+export function detectEncoding({ head, filename }: SpooledAudio): Encoding {
+  const found = sniff(head) ?? sniffFrames(head)
+  if (found?.encoding) return found.encoding
+  if (found === null && /\.(mp3|mpga|mpeg)$/i.test(filename ?? '')) return 'mp3'
+  const format = found === null ? 'is unknown' : `is ${found.name}`
+  throw invalidField('file', messages.unsupportedFormat(format), 'unsupported_file_format')
+}
 
 export type FileJob = {
   readonly audio: SpooledAudio
@@ -46,9 +97,9 @@ const piecesPerTurn = 16
  * so it is never held in memory. Rejects with an `AppError` (including the signal's reason), an
  * `AudioError` or an `EngineError`.
  */
-export async function* transcribeFile(open: OpenRecognition, job: FileJob): FileParts {
+export async function* transcribeFile(openRecognition: OpenRecognition, job: FileJob): FileParts {
   const results = new FileResults(job)
-  const recognition = await open({
+  const recognition = await openRecognition({
     language: job.language,
     engineName: job.engineName,
     vocabulary: job.vocabulary,

@@ -18,8 +18,14 @@ import {
   tooManyFiles,
 } from './errors.ts'
 import type { TranscriptionRequest } from './request.ts'
-import { detectEncoding, type SpooledAudio, spoolAudio } from './spooled-audio.ts'
-import { type FileJob, type FileParts, transcribeFile } from './transcribe-file.ts'
+import {
+  detectEncoding,
+  type FileJob,
+  type FileParts,
+  type SpooledAudio,
+  spoolAudio,
+  transcribeFile,
+} from './transcribe-file.ts'
 
 /** File transcriptions in this process. */
 export type Transcriptions = Awaited<ReturnType<typeof createTranscriptions>>
