@@ -19,7 +19,7 @@ import { writeTokenizerFile, writeWordTokenizer } from '#test/support/tokenizer-
 
 afterEach(stopCounting)
 
-const withTime = { limitMs: 10_000, context: makeRequestContext() }
+const withTime = { limitMs: 150_000, context: makeRequestContext() }
 const withoutTime = { limitMs: 0, context: makeRequestContext() }
 /** The token overhead of one message, for models without their own count. */
 const aroundOneMessage = estimateTokens(saying(''))
