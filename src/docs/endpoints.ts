@@ -20,7 +20,7 @@ export function docsEndpoints({ config, listEndpoints, tags }: DocsEndpointsDeps
   if (!config.docs.enabled) return []
   const assets = createAssets()
   const document = lazy(async () => {
-    const text = new TextEncoder().encode(JSON.stringify(makeDocument(listEndpoints(), tags)))
+    const text = new TextEncoder().encode(JSON.stringify(await makeDocument(listEndpoints(), tags)))
     return loadStaticFile('application/json', async () => text)
   })
   return [

@@ -1,6 +1,7 @@
+import { type DocumentDecoration, Elysia } from 'elysia'
 import type { Endpoint } from '#api/endpoint.ts'
 import { errorBody, messagesErrorBody } from '#api/error-shapes.ts'
-import { isRecord, type JsonObject } from '#lib/json.ts'
+import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 import type { Tags } from '#module.ts'
 import { version } from '#package.json'
 import { describeEndpoint, wildcardName } from './describe-endpoint.ts'
@@ -24,14 +25,18 @@ operation names the permission that one of the caller's groups must grant.
 const leadingTags = ['Models', 'Responses', 'Conversations', 'API keys', 'Speech', 'Files']
 
 /** The OpenAPI document. Throws for undeclared tags and duplicate operation ids or schema names. */
-export function makeDocument(endpoints: readonly Endpoint[], tags: Tags): JsonObject {
+export async function makeDocument(
+  endpoints: readonly Endpoint[],
+  tags: Tags,
+): Promise<JsonObject> {
   const schemas: JsonObject = {}
   const liftSchemasOf = createSchemaLift(schemas)
   liftSchemasOf([{ schema: errorBody }, { schema: messagesErrorBody }])
-  const paths: Record<string, JsonObject> = {}
+  const listed = new Elysia()
   const places = new Map<string, string>()
   for (const endpoint of endpoints) {
-    const path = documentPath(endpoint.path)
+    const route = documentRoute(endpoint.path)
+    const path = route.replace(/:(\w+)/g, '{$1}')
     const method = endpoint.method.toLowerCase()
     const operation = completeOperation(endpoint, { method, path })
     const place = `${method} ${path}`
@@ -39,8 +44,16 @@ export function makeDocument(endpoints: readonly Endpoint[], tags: Tags): JsonOb
     const other = places.get(id)
     if (other !== undefined) throw new Error(`${place} and ${other} are both ${id}.`)
     places.set(id, place)
-    paths[path] = { ...paths[path], [method]: liftSchemasOf(operation) }
+    // Elysia has the types of OpenAPI 3.0; these are schemas of 3.1, as TypeBox makes them.
+    const detail = liftSchemasOf(operation) as DocumentDecoration
+    listed.route(endpoint.method, route, () => '', { detail })
   }
+  // Loading it takes 0.1 s, which few processes ever need.
+  const { swagger } = await import('@elysiajs/swagger')
+  const specPath = '/document.json'
+  listed.use(swagger({ path: '/page', specPath, excludeStaticFile: false }))
+  const response = await listed.handle(new Request(`http://localhost${specPath}`))
+  const { paths } = asRecord(await response.json())
   return {
     openapi: '3.1.0',
     info: { title: 'Sluice', version, description: overview },
@@ -64,10 +77,10 @@ function usedTags(endpoints: readonly Endpoint[], tags: Tags) {
     .map((name) => ({ name, description: tags[name] }))
 }
 
-/** Without a trailing slash, and with parameters in braces: `/v1/models/*` → `/v1/models/{name}`. */
-function documentPath(path: string): string {
+/** Without a trailing slash, and with a parameter in place of `*`. */
+function documentRoute(path: string): string {
   const plain = path.length > 1 ? path.replace(/\/$/, '') : path
-  return plain.replace('*', `:${wildcardName}`).replace(/:(\w+)/g, '{$1}')
+  return plain.replace('*', `:${wildcardName}`)
 }
 
 /** Any operation accepts the first two; a WebSocket accepts the third as well. */

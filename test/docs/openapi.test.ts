@@ -27,8 +27,8 @@ function route(method: string, path: string, parts: Parts = {}): Endpoint {
   }
 }
 
-function pathsOf(...routes: Endpoint[]): JsonObject {
-  return asRecord(makeDocument(routes, tags)['paths'])
+async function pathsOf(...routes: Endpoint[]): Promise<JsonObject> {
+  return asRecord((await makeDocument(routes, tags))['paths'])
 }
 
 /** A path in nested objects: `get.responses.200`. */
@@ -37,9 +37,9 @@ function at(value: unknown, place: string): unknown {
 }
 
 describe('schemas', () => {
-  test('with a name appear once', () => {
+  test('with a name appear once', async () => {
     const list = json(Type.Object({ data: Type.Array(thing) }), { data: [] })
-    const document = makeDocument(
+    const document = await makeDocument(
       [
         route('GET', '/v1/things/:id'),
         route('GET', '/v1/things', {
@@ -60,12 +60,12 @@ describe('schemas', () => {
     })
   })
 
-  test('that contain themselves refer to their name', () => {
+  test('that contain themselves refer to their name', async () => {
     const tree = Type.Recursive((self) => Type.Object({ children: Type.Array(self) }), {
       $id: 'Tree',
     })
     const content = json(tree, { children: [] })
-    const document = makeDocument(
+    const document = await makeDocument(
       [route('GET', '/v1/tree', { responses: { 200: { description: 'A tree.', content } } })],
       tags,
     )
@@ -74,23 +74,22 @@ describe('schemas', () => {
     })
   })
 
-  test('that differ may not share a name', () => {
+  test('that differ may not share a name', async () => {
     const other = Type.Object({ size: Type.Integer() }, { $id: 'Thing' })
     const content = json(other, { size: 1 })
-    const make = () =>
-      makeDocument(
-        [
-          route('GET', '/v1/things'),
-          route('GET', '/v1/others', { responses: { 200: { description: 'B', content } } }),
-        ],
-        tags,
-      )
-    expect(make).toThrow('Two different schemas have the $id "Thing".')
+    const made = makeDocument(
+      [
+        route('GET', '/v1/things'),
+        route('GET', '/v1/others', { responses: { 200: { description: 'B', content } } }),
+      ],
+      tags,
+    )
+    await expect(made).rejects.toThrow('Two different schemas have the $id "Thing".')
   })
 
-  test('with examples keep them', () => {
+  test('with examples keep them', async () => {
     const content = json(Type.Any(), { schema: { $id: 'Thing', type: 'string' } })
-    const paths = pathsOf(
+    const paths = await pathsOf(
       route('GET', '/v1/schema', { responses: { 200: { description: 'A.', content } } }),
     )
     const example = at(paths['/v1/schema'], 'get.responses.200.content.application/json.example')
@@ -99,8 +98,8 @@ describe('schemas', () => {
 })
 
 describe('paths', () => {
-  test('have parameters in braces', () => {
-    const paths = pathsOf(
+  test('have parameters in braces', async () => {
+    const paths = await pathsOf(
       route('GET', '/'),
       route('GET', '/v1/things/'),
       route('GET', '/v1/things/:id/parts/:part_id'),
@@ -133,26 +132,26 @@ describe('paths', () => {
     ['GET', '/compat/models', 'getCompatModels'],
     ['GET', '/livez', 'getLivez'],
     ['GET', '/', 'getRoot'],
-  ])('%s %s has the operation id %s', (method, path, name) => {
-    const [operations] = Object.values(pathsOf(route(method, path)))
+  ])('%s %s has the operation id %s', async (method, path, name) => {
+    const [operations] = Object.values(await pathsOf(route(method, path)))
     expect(at(operations, `${method.toLowerCase()}.operationId`)).toBe(name)
   })
 
-  test('with duplicate operation ids are refused', () => {
-    const make = () => makeDocument([route('GET', '/v1/me/a-b'), route('GET', '/v1/me/a_b')], tags)
-    expect(make).toThrow('get /v1/me/a_b and get /v1/me/a-b are both getMeAB.')
+  test('with duplicate operation ids are refused', async () => {
+    const made = makeDocument([route('GET', '/v1/me/a-b'), route('GET', '/v1/me/a_b')], tags)
+    await expect(made).rejects.toThrow('get /v1/me/a_b and get /v1/me/a-b are both getMeAB.')
   })
 })
 
-test('a tag that no module declares is refused', () => {
-  const make = () => makeDocument([route('GET', '/v1/things', { tag: 'Thigns' })], tags)
-  expect(make).toThrow('No module declares the tag Thigns.')
+test('a tag that no module declares is refused', async () => {
+  const made = makeDocument([route('GET', '/v1/things', { tag: 'Thigns' })], tags)
+  await expect(made).rejects.toThrow('No module declares the tag Thigns.')
 })
 
 describe('common responses', () => {
-  test('are referenced, and merged with those of the route', () => {
+  test('are referenced, and merged with those of the route', async () => {
     const errors = { jwt_required: 'API keys are made with a token.' } as const
-    const { '/v1/things': said } = pathsOf(
+    const { '/v1/things': said } = await pathsOf(
       route('GET', '/v1/things', { errors, permission: 'can_edit_config' }),
     )
     expect(at(said, 'get.responses.401')).toEqual({ $ref: '#/components/responses/Unauthorized' })
@@ -168,9 +167,9 @@ describe('common responses', () => {
     expect(at(said, 'get.security')).toEqual([{ bearer: [] }, { apiKey: [] }])
   })
 
-  test('have the Messages shape under /compat', () => {
+  test('have the Messages shape under /compat', async () => {
     const errors = { upstream_overloaded: 'The model is busy.' } as const
-    const { '/compat/v1/messages': said } = pathsOf(
+    const { '/compat/v1/messages': said } = await pathsOf(
       route('POST', '/compat/v1/messages', {
         tag: 'Messages',
         errors,
@@ -185,37 +184,37 @@ describe('common responses', () => {
     })
   })
 
-  test('exclude 401 and 403 on public routes', () => {
-    const { '/livez': said } = pathsOf(route('GET', '/livez'))
+  test('exclude 401 and 403 on public routes', async () => {
+    const { '/livez': said } = await pathsOf(route('GET', '/livez'))
     expect(Object.keys(asRecord(at(said, 'get.responses')))).toEqual(['200', '500'])
     expect(at(said, 'get.security')).toEqual([])
     expect(at(said, 'get.description')).toBe('Open to everyone.')
   })
 })
 
-test('two errors with one code are two examples', () => {
+test('two errors with one code are two examples', async () => {
   const errors = { unprocessable: ['"name" is required.', '"name" is too long.'] }
-  const { '/v1/things': said } = pathsOf(route('POST', '/v1/things', { errors }))
+  const { '/v1/things': said } = await pathsOf(route('POST', '/v1/things', { errors }))
   const answer = at(said, 'post.responses.422')
   expect(at(answer, 'description')).toBe('unprocessable')
   const examples = asRecord(at(answer, 'content.application/json.examples'))
   expect(Object.keys(examples)).toEqual(['unprocessable', 'unprocessable_2'])
 })
 
-test('a route with status 101 is a WebSocket', () => {
+test('a route with status 101 is a WebSocket', async () => {
   const socket: Parts = {
     responses: { 101: { description: 'Frames follow.' } },
     permission: 'can_access_api',
   }
-  const { '/v1/stt': said } = pathsOf(route('GET', '/v1/stt', socket))
+  const { '/v1/stt': said } = await pathsOf(route('GET', '/v1/stt', socket))
   expect(at(said, 'get.x-websocket')).toBe(true)
   expect(at(said, 'get.operationId')).toBe('connectStt')
   expect(at(said, 'get.security')).toEqual([{ token: [] }, { bearer: [] }, { apiKey: [] }])
 })
 
-test('a stream is documented by one of its events', () => {
+test('a stream is documented by one of its events', async () => {
   const content = eventStream(thing, 'event: thing\ndata: {"name":"a"}\n\n')
-  const { '/v1/things': said } = pathsOf(
+  const { '/v1/things': said } = await pathsOf(
     route('GET', '/v1/things', { responses: { 200: { description: 'Events.', content } } }),
   )
   expect(at(said, 'get.responses.200.content.text/event-stream')).toEqual({
