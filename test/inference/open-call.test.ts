@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from 'bun:test'
-import { failureOf, OpenCall, type RetryPolicy } from '#inference/open-call.ts'
+import { OpenCall, type RetryPolicy } from '#inference/open-call.ts'
 import { AppError, type ErrorKind } from '#lib/errors.ts'
 import { adaptersWithoutModels } from '#test/support/adapters.ts'
 import { makeRequestContext } from '#test/support/generation.ts'
@@ -247,62 +247,4 @@ describe('an attempt', () => {
     const { result } = startCall({ upstreams: [], outcomes: [null] })
     expect(await result).toMatchObject({ kind: 'internal_error' })
   })
-})
-
-describe('the record', () => {
-  const usage = {
-    inputTokens: 1,
-    cachedTokens: 0,
-    cacheWriteTokens: 0,
-    outputTokens: 2,
-    reasoningTokens: 0,
-    totalTokens: 3,
-  }
-  const open = () => startCall({ outcomes: [null] }).call
-
-  test('has the time of the first output and of the end', () => {
-    const call = open()
-    jest.advanceTimersByTime(100)
-    call.output([{ type: 'generation-start' }])
-    jest.advanceTimersByTime(100)
-    call.output([{ type: 'finish', reason: 'stop', rawReason: 'stop', usage }])
-    jest.advanceTimersByTime(100)
-    expect(call.close()).toMatchObject({
-      firstEventMs: 100,
-      durationMs: 300,
-      outcome: 'completed',
-      usage,
-      error: null,
-    })
-  })
-
-  test('is cancelled until it ends otherwise', () => {
-    expect(open().close()).toMatchObject({ outcome: 'cancelled', firstEventMs: null })
-  })
-
-  test('of a failure has its error', () => {
-    const call = open()
-    const error = failing('upstream_error')
-    expect(call.fail(error)).toBe(error)
-    expect(call.close()).toMatchObject({ outcome: 'failed', error })
-  })
-
-  test('of a client that disconnected is cancelled, not failed', () => {
-    const call = open()
-    expect(call.fail(new DOMException('gone', 'AbortError')).kind).toBe('client_closed')
-    expect(call.close()).toMatchObject({ outcome: 'cancelled', error: { kind: 'client_closed' } })
-  })
-
-  test('of a completed call stays completed', () => {
-    const call = open()
-    call.complete(usage)
-    call.fail(failing('upstream_error'))
-    expect(call.close()).toMatchObject({ outcome: 'completed', usage })
-  })
-})
-
-test('only an AbortError is a client that disconnected', () => {
-  expect(failureOf(new DOMException('x', 'AbortError')).kind).toBe('client_closed')
-  expect(failureOf(new DOMException('x', 'TimeoutError')).kind).toBe('internal_error')
-  expect(failureOf(failing('gone')).kind).toBe('gone')
 })

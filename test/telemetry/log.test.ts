@@ -31,6 +31,31 @@ test.each([
   ['an API key in a sentence', { text: `the key ${key} was used` }],
   ['a token', { text: token }],
   ['a bearer header', { headers: { Authorization: 'Bearer opaque-credential' } }],
+  ['a basic header in lower case', { headers: ['basic opaque-credential'] }],
+  ['a basic header in a sentence', { text: 'sent "Authorization: Basic opaque-credential"' }],
+  ...['token', 'key', 'api_key', 'access_token', 'API_KEY'].flatMap(
+    (name): [string, Record<string, unknown>][] => [
+      [`?${name}=`, { url: `https://host/v1?${name}=opaque-credential&lang=en` }],
+      [`&${name}=`, { url: `https://host/v1?lang=en&${name}=opaque-credential` }],
+    ],
+  ),
+  ...[
+    'authorization',
+    'Cookie',
+    'set-cookie',
+    'x-api-key',
+    'api_key',
+    'apiKey',
+    'secret',
+    'password',
+    'token',
+    'pepper',
+  ].map((name): [string, Record<string, unknown>] => [
+    `a field named ${name}`,
+    { request: { [name]: 'opaque-credential' } },
+  ]),
+  ['a field in a list', { list: [{ password: 'opaque-credential' }] }],
+  ['a stack', { error: Object.assign(new Error('x'), { stack: 'at ?key=opaque-credential' }) }],
   ['a query parameter', { url: `wss://host/v1/stt?lang=en&token=opaque-credential` }],
   [
     'a field named for a secret',
@@ -52,8 +77,28 @@ test.each([
   }
 })
 
-test('values that resemble secrets are kept', () => {
-  expect(redact('tokens=5 the token bucket is full')).toBe('tokens=5 the token bucket is full')
+test.each([
+  'tokens=5 the token bucket is full',
+  'token=5',
+  'https://host/v1?tokens=5&monkey=1',
+  'the basics of bearers',
+])('%s is kept', (text) => {
+  expect(redact(text)).toBe(text)
+})
+
+test('what surrounds a credential is kept', () => {
+  expect(redact('wss://host/v1?lang=en&api_key=opaque&model=small')).toBe(
+    'wss://host/v1?lang=en&api_key=[redacted]&model=small',
+  )
+  expect(redact('sent "Basic b3BhcXVl", then Bearer abc.')).toBe(
+    'sent "Basic [redacted]", then Bearer [redacted]',
+  )
+})
+
+test('a log writes its level and those above, and fields at most six levels deep', () => {
+  expect(logged('text', {}).split('\n')).toHaveLength(1)
+  const deep = { a: { b: { c: { d: { e: { f: { g: { h: 'too deep' } } } } } } } }
+  expect(logged('json', deep)).toContain('"g":"[deep]"')
 })
 
 test('a circular field is truncated', () => {
