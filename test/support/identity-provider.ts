@@ -104,6 +104,6 @@ function signatureOf({ alg, privateKey }: SigningKey, input: string): Buffer {
   return sign(digest, Buffer.from(input), { key: privateKey, dsaEncoding: 'ieee-p1363' })
 }
 
-function toJwk({ kid, alg, publicKey }: SigningKey) {
+export function toJwk({ kid, alg, publicKey }: SigningKey) {
   return { ...publicKey.export({ format: 'jwk' }), kid, alg, use: 'sig' }
 }
