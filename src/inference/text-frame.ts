@@ -18,6 +18,11 @@ export class TextFrame {
     return this.#missesLeft > 0
   }
 
+  /** Makes the next message one without a match. */
+  forget() {
+    this.#before = ''
+  }
+
   /** The text of a message that differs from the learnt one only in its text; otherwise null. */
   read(json: string): string | null {
     const before = this.#before

@@ -69,6 +69,11 @@ export class ToolCalls {
     this.#usedCallIds = new Set(options.takenCallIds)
   }
 
+  /** Whether a call has begun arguments that are not complete. */
+  get isCut(): boolean {
+    return this.#queue.some(({ isEmpty, json }) => !isEmpty && !isComplete(json))
+  }
+
   push(piece: ToolCallPiece, out: GenerationEvent[]) {
     const call = this.#find(piece) ?? this.#add(piece)
     if (call.id === '') call.id = piece.id

@@ -53,6 +53,11 @@ export class Content {
     return this.#calls.count > 0
   }
 
+  /** Whether there is output, and no call breaks off in its arguments. */
+  get isWhole(): boolean {
+    return this.#block !== -1 && !this.#calls.isCut
+  }
+
   /** Reads one increment of a choice, or a whole message. */
   read(delta: JsonObject, out: GenerationEvent[], logprobs: Logprobs) {
     // A server that sends both fields sends the same text in both.

@@ -9,11 +9,11 @@ import type { FinishReason, GenerationEvent } from '#inference/events.ts'
 import type { Decoder } from '#inference/http-generation.ts'
 import { TextFrame } from '#inference/text-frame.ts'
 import { errorFromPayload } from '#inference/upstream-error.ts'
-import { readLogprobs } from '#inference/upstream-fields.ts'
+import { readLogprobs, readRecords } from '#inference/upstream-fields.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import { Content, type ContentOptions } from './content.ts'
-import { readFinishReason, readPlainText, readUsage, type TextField } from './read.ts'
+import { isTrailer, readFinishReason, readPlainText, readUsage, type TextField } from './read.ts'
 
 export type ChatDecoderOptions = ContentOptions & {
   /** Whether log probabilities were requested. */
@@ -33,9 +33,14 @@ export class ChatDecoder implements Decoder {
   #sawForeign = false
   /** The last message was truncated JSON; only the end of the body may follow it. */
   #isBroken = false
+  /**
+   * The last chunk holds usage and no content, which ends a response of a server that sends no finish
+   * reason (Snowflake), unless more content follows.
+   */
+  #hasTrailer = false
   /** As the upstream sent it; the latest counts. */
   #usage: unknown = null
-  #ending: { reason: FinishReason; rawReason: string } = { reason: 'stop', rawReason: '' }
+  #ending: { reason: FinishReason; rawReason: string | null } = { reason: 'stop', rawReason: null }
 
   constructor(options: ChatDecoderOptions) {
     this.#wantsLogprobs = options.logprobs
@@ -58,6 +63,7 @@ export class ChatDecoder implements Decoder {
   }
 
   end(out: GenerationEvent[]) {
+    if (this.state === 'open' && this.#hasTrailer && !this.#isBroken) this.#endUnreasoned(out)
     if (this.state === 'finishing') this.#finish(out)
     if (this.state === 'done') return
     throw this.#sawForeign && !this.#isStarted ? notAChunk() : truncatedResponse('a finish reason')
@@ -65,6 +71,11 @@ export class ChatDecoder implements Decoder {
 
   pushBody(body: string, out: GenerationEvent[]) {
     this.push({ event: '', data: body }, out)
+    if (this.state !== 'open' || this.#isBroken) return
+    const [choice] = readRecords(asRecord(parseJson(body))['choices'])
+    if (!isRecord(choice?.['message'])) return
+    if (choice['finish_reason'] === '') this.#beginFinish('', out)
+    else this.#endUnreasoned(out)
   }
 
   /** Whether the chunk differed from the previous one only in its text. */
@@ -79,6 +90,7 @@ export class ChatDecoder implements Decoder {
   #pushOther({ event, data }: ServerSentEvent, out: GenerationEvent[]) {
     const text = data.trim()
     if (isDoneMarker(text)) {
+      if (this.state === 'open') this.#endUnreasoned(out)
       this.end(out)
     } else if (text !== '' && this.state === 'open') {
       if (event === 'error') throw reportedError()
@@ -117,6 +129,8 @@ export class ChatDecoder implements Decoder {
       if (usage && (!hasChoices || choices.length === 0)) this.#finish(out)
       return
     }
+    this.#hasTrailer = isTrailer(chunk)
+    if (this.#hasTrailer) this.#textFrame.forget()
     this.#content.citations.readChunk(chunk)
     if (!hasChoices) return
     for (const choice of choices) {
@@ -141,6 +155,11 @@ export class ChatDecoder implements Decoder {
     if (isLast) this.#beginFinish(rawReason, out)
   }
 
+  /** The upstream marked the end without a finish reason: a stop, if the response is whole. */
+  #endUnreasoned(out: GenerationEvent[]) {
+    if (this.#content.isWhole) this.#beginFinish('', out)
+  }
+
   /** The model has finished; usage may follow. */
   #beginFinish(rawReason: string, out: GenerationEvent[]) {
     const reason = readFinishReason(rawReason)
@@ -152,7 +171,7 @@ export class ChatDecoder implements Decoder {
     this.#content.end(out, reason !== 'stop')
     // Many servers send "stop" after a tool call; the call counts for more.
     const called = reason === 'stop' && this.#content.hasCalls
-    this.#ending = { reason: called ? 'tool-calls' : reason, rawReason }
+    this.#ending = { reason: called ? 'tool-calls' : reason, rawReason: rawReason || null }
     this.state = 'finishing'
   }
 

@@ -1,5 +1,5 @@
 import type { Usage } from '#inference/events.ts'
-import { readCount } from '#inference/upstream-fields.ts'
+import { readCount, readRecords } from '#inference/upstream-fields.ts'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 
 /** The fields of a delta that carry text. */
@@ -22,6 +22,26 @@ export function readPlainText({ choices }: JsonObject): { field: TextField; text
   return field === undefined || others.length > 0 || typeof text !== 'string'
     ? null
     : { field, text }
+}
+
+/** The fields of a delta or message that hold output. */
+const outputFields = [
+  ...textFields,
+  'refusal',
+  'tool_calls',
+  'function_call',
+  'annotations',
+] as const
+
+/** Whether a chunk holds token counts and no output. */
+export function isTrailer({ usage, choices }: JsonObject): boolean {
+  if (!isRecord(usage) || readUsage(usage) === null) return false
+  return readRecords(choices).every(({ delta, message }) =>
+    [delta, message].every((part) => {
+      const fields = asRecord(part)
+      return !outputFields.some((name) => isPresent(fields[name]))
+    }),
+  )
 }
 
 /** Neither absent nor empty. */

@@ -9,6 +9,7 @@ import { makeRequest } from '#test/support/generation.ts'
 
 const text = chunk({ content: 'Hello' })
 const stop = chunk({}, 'stop')
+const callDeltaCut = chunk(callDelta([0, 'a', 'look', '{"x":']))
 const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
 
 function finishOf(payloads: readonly unknown[]) {
@@ -82,6 +83,77 @@ describe('the finish reason', () => {
     expect(ends('content_filter', { content: 'a' })).toEqual([false])
     expect(ends('length', { reasoning_content: 'a' })).toEqual([false])
     expect(ends('stop', { content: 'a' })).toEqual([true])
+  })
+})
+
+describe('without a finish reason', () => {
+  const complete = (text: string, reason = 'stop') => ({
+    types: ['generation-start', 'text-start', 'text-delta', 'text-end', 'finish'],
+    text,
+    reason,
+  })
+  const outcomeOf = (payloads: readonly unknown[]) => {
+    const { events, error } = decodePayloads(payloads)
+    expect(error).toBeNull()
+    const texts = events.flatMap((event) => (event.type === 'text-delta' ? [event.text] : []))
+    const finish = events.find((event) => event.type === 'finish')
+    return { types: events.map(({ type }) => type), text: texts.join(''), reason: finish?.reason }
+  }
+
+  test.each([
+    ['[DONE]', [text, '[DONE]']],
+    ['a chunk that holds only usage', [text, { choices: [], usage }]],
+    ['usage in a chunk without choices', [text, { usage }]],
+    // Snowflake sends empty usage until the last chunk, whose delta is empty.
+    ['usage beside an empty delta', [text, chunk({ content: '' }, null, { usage })]],
+    ['usage and [DONE]', [text, { choices: [], usage }, '[DONE]']],
+  ])('%s after content is a stop', (_, payloads) => {
+    expect(outcomeOf(payloads)).toEqual(complete('Hello'))
+  })
+
+  test('usage before the content ends nothing', () => {
+    const role = chunk({ role: 'assistant' }, null, { usage })
+    expect(outcomeOf([role, text, '[DONE]'])).toEqual(complete('Hello'))
+    const between = decodePayloads([text, { choices: [], usage }, text, '[DONE]'])
+    expect(between.events.filter(({ type }) => type === 'text-delta')).toHaveLength(2)
+    expect(between.error).toBeNull()
+  })
+
+  test('a complete call is a tool call', () => {
+    const call = chunk(callDelta([0, 'a', 'look', '{"x":'], [0, 'a', null, '1}']))
+    expect(finishOf([call, '[DONE]'])).toMatchObject({ reason: 'tool-calls', usage: null })
+    const empty = chunk(callDelta([0, 'a', 'look', '']))
+    expect(finishOf([empty, { choices: [], usage }])).toMatchObject({
+      reason: 'tool-calls',
+      usage: { totalTokens: 5 },
+    })
+  })
+
+  test.each([
+    ['an empty reason', { message: { content: 'Hi' }, finish_reason: '' }, 'Hi'],
+    ['no reason', { message: { content: 'Hi' } }, 'Hi'],
+    ['null', { message: { content: 'Hi' }, finish_reason: null }, 'Hi'],
+    ['an empty reason without content', { message: { content: '' }, finish_reason: '' }, ''],
+  ])('%s in a whole body is a stop', (_, choice, content) => {
+    const decoder = makeDecoder()
+    const out: GenerationEvent[] = []
+    decoder.pushBody(JSON.stringify({ choices: [{ index: 0, ...choice }], usage }), out)
+    decoder.end(out)
+    const texts = out.flatMap((event) => (event.type === 'text-delta' ? [event.text] : []))
+    expect(texts.join('')).toBe(content)
+    expect(out.at(-1)).toMatchObject({ type: 'finish', reason: 'stop', usage: { totalTokens: 5 } })
+  })
+
+  test.each([
+    ['without content', { message: { content: '' }, finish_reason: null }],
+    ['with a cut call', { message: callDelta([0, 'a', 'look', '{"x":']), finish_reason: null }],
+    ['that is only a chunk', { delta: { content: 'Hi' }, finish_reason: null }],
+  ])('a body %s is truncated', (_, choice) => {
+    const decoder = makeDecoder()
+    expect(() => {
+      decoder.pushBody(JSON.stringify({ choices: [{ index: 0, ...choice }] }), [])
+      decoder.end([])
+    }).toThrow('truncated')
   })
 })
 
@@ -208,7 +280,13 @@ describe('an invalid response', () => {
   test.each([
     ['nothing at all', []],
     ['text without a finish reason', [text]],
-    ['text and [DONE] without a finish reason', [text, '[DONE]']],
+    ['[DONE] without content', [chunk({ role: 'assistant', content: '' }), '[DONE]']],
+    ['usage without content', [chunk({ role: 'assistant' }), { choices: [], usage }]],
+    ['text with usage', [chunk({ content: 'Hello' }, null, { usage })]],
+    ['text after usage', [text, { choices: [], usage }, text]],
+    ['similar text after usage', [text, text, text, { choices: [], usage }, text]],
+    ['a call that breaks off before [DONE]', [callDeltaCut, '[DONE]']],
+    ['a call that breaks off before usage', [callDeltaCut, { choices: [], usage }]],
     ['JSON that breaks off', [text, '{"choices":[{"index":0,"delta":{"content":"x']],
   ])('%s is truncated', (_, payloads) => {
     const { error } = decodePayloads(payloads)
