@@ -2,6 +2,7 @@ import type { Transport, UpstreamHttpRequest } from '#inference/transport.ts'
 import { chunkOf } from '#inference/transport.ts'
 import type { AppError } from '#lib/errors.ts'
 import { ChunkQueue } from './chunk-queue.ts'
+import { decodeContent } from './content-decoding.ts'
 import { createDescriptorWait } from './descriptor-wait.ts'
 import { invalidResponse } from './http1-head.ts'
 import { endpointOf, headersOf } from './http1-request.ts'
@@ -64,10 +65,15 @@ export function createFetchTransport(
       const ended = () => {
         if (isClosed) closeIdle()
       }
-      return {
-        status: response.status,
-        header: (name) => response.headers.get(name),
-        chunks: readAhead(response.body, { signal, bufferBytesMax, ended }),
+      const { status, headers, body } = response
+      const encoding = headers.get('content-encoding')
+      const chunks = readAhead(body, { signal, bufferBytesMax, ended })
+      try {
+        const decoded = decodeContent({ status, encoding }, chunks)
+        return { status, header: (name) => headers.get(name), chunks: decoded }
+      } catch (error) {
+        void chunks.return()
+        throw error
       }
     },
     close() {

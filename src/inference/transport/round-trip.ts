@@ -2,6 +2,7 @@ import type { UpstreamHttpResponse } from '#inference/transport.ts'
 import { AppError } from '#lib/errors.ts'
 import { ChunkQueue, type ChunkSource } from './chunk-queue.ts'
 import type { Connection, ConnectionOwner } from './connection.ts'
+import { decodeContent } from './content-decoding.ts'
 import { ResponseParser } from './http1-response.ts'
 import { unreachable } from './open-connection.ts'
 
@@ -105,11 +106,16 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
     const { head } = this.#parser
     if (head === null) return
     this.#hasHead = true
-    this.#resolvers.resolve({
-      status: head.status,
-      header: (name) => head.headers.get(name.toLowerCase()) ?? null,
-      chunks: this.#chunks,
-    })
+    const { status, headers } = head
+    const header = (name: string) => headers.get(name.toLowerCase()) ?? null
+    try {
+      const encoding = header('content-encoding')
+      const chunks = decodeContent({ status, encoding }, this.#chunks)
+      this.#resolvers.resolve({ status, header, chunks })
+    } catch (error) {
+      this.stop()
+      this.#resolvers.reject(error)
+    }
   }
 
   #complete() {

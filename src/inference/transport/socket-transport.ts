@@ -21,8 +21,7 @@ export type SocketTransportOptions = {
 }
 
 /**
- * An HTTP/1.1 client over plain sockets: strict, without redirects, decompression or a limit on
- * concurrent requests. It pools connections, and retries a request once on a new connection when a
+ * An HTTP/1.1 client over plain sockets: strict, without redirects or a limit on concurrent requests. It pools connections, and retries a request once on a new connection when a
  * pooled one is stale. An invalid request (its URL or headers) throws a plain error.
  */
 export function createSocketTransport(

@@ -58,19 +58,6 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(text).toBe(pieces.join(''))
   })
 
-  test('a compressed body is not decompressed', async () => {
-    const compressed = Bun.gzipSync(new TextEncoder().encode('hello'))
-    const answer = await answerOf(async (peer) => {
-      await peer.write(
-        `HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: ${compressed.length}\r\n\r\n`,
-      )
-      await peer.write(compressed)
-    })
-    expect(answer.header('content-encoding')).toBe('gzip')
-    const body = Buffer.from(await textOf(answer), 'latin1')
-    expect(new TextDecoder().decode(Bun.gunzipSync(body))).toBe('hello')
-  })
-
   test('a body without a length ends with the connection', async () => {
     expect(await textFrom((peer) => peer.end('HTTP/1.1 200 OK\r\n\r\nuntil the end'))).toBe(
       'until the end',

@@ -97,7 +97,8 @@ describe('without a finish reason', () => {
     expect(error).toBeNull()
     const texts = events.flatMap((event) => (event.type === 'text-delta' ? [event.text] : []))
     const finish = events.find((event) => event.type === 'finish')
-    return { types: events.map(({ type }) => type), text: texts.join(''), reason: finish?.reason }
+    const types: string[] = events.map(({ type }) => type)
+    return { types, text: texts.join(''), reason: String(finish?.reason) }
   }
 
   test.each([
