@@ -43,7 +43,7 @@ export type GatewayOptions = {
   /** Total deadline of a generation; default 600 s. */
   readonly totalDeadlineMs?: number
   /**
-   * Makes the garbage collector assume this memory size, so that retained memory can be told from
+   * Makes the garbage collector assume this memory size, so that retained memory can be distinguished from
    * garbage. Slower.
    */
   readonly gcMemoryBytes?: number

@@ -23,10 +23,10 @@ export function writeResult(
   options: { readonly jsonFile: string | undefined; readonly databaseServer?: string | undefined },
   values: object,
 ): void {
-  const { jsonFile, databaseServer, ...told } = options
+  const { jsonFile, databaseServer, ...reported } = options
   if (jsonFile === undefined) return
   const database = databaseServer === undefined ? 'pglite' : 'postgres'
-  const result = { machine: machine(), bench, options: { ...told, database }, ...values }
+  const result = { machine: machine(), bench, options: { ...reported, database }, ...values }
   mkdirSync(dirname(jsonFile), { recursive: true })
   writeFileSync(jsonFile, `${JSON.stringify(result, null, 2)}\n`)
 }

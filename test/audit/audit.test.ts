@@ -105,10 +105,10 @@ describe('audit entries', () => {
     const rows = await database.drizzle.execute(
       'select to_jsonb(audit_entry)::text from audit_entry',
     )
-    const told = JSON.stringify(rows)
-    for (const secret of secrets) expect(told).not.toContain(secret.slice(10, 40))
-    expect(told).not.toContain('masked')
-    expect(told).not.toContain('hash')
+    const entries = JSON.stringify(rows)
+    for (const secret of secrets) expect(entries).not.toContain(secret.slice(10, 40))
+    expect(entries).not.toContain('masked')
+    expect(entries).not.toContain('hash')
   })
 
   test('do not exist for rejected changes and changes without effect', async () => {

@@ -96,7 +96,7 @@ describe('concurrent changes that each leave one administrator', () => {
     await addAdmin('ann')
     const both = await Promise.all([disable('root'), disable('ann', there)])
     // Who was disabled first is not heard any more.
-    const others = both.map(outcome).filter((told) => told !== '200')
+    const others = both.map(outcome).filter((result) => result !== '200')
     expect([[refused], ['401 user_disabled']]).toContainEqual(others)
     expect(await left()).toContain('200')
   })

@@ -52,11 +52,11 @@ describe.each(routes)('%s', (how) => {
   test('requires can_manage_groups', async () => {
     for (const [who, bearer] of bearers) {
       const answer = await gateway.send(how, { bearer })
-      const told = outcome(answer)
+      const result = outcome(answer)
       const mayManage = who.endsWith('can_manage_groups')
-      if (who === 'nobody') expect(told, who).toBe('401 missing_credentials')
-      else if (!mayManage) expect(told, who).toBe('403 permission_denied')
-      else expect(told, who).not.toMatch(/^(401|403 permission_denied|500)/)
+      if (who === 'nobody') expect(result, who).toBe('401 missing_credentials')
+      else if (!mayManage) expect(result, who).toBe('403 permission_denied')
+      else expect(result, who).not.toMatch(/^(401|403 permission_denied|500)/)
     }
   })
 })

@@ -165,8 +165,8 @@ test('documented refusals match real ones', async () => {
   const refused = await gateway.request('/v1/models', { headers: stranger })
   expect(examplesAt('Forbidden')).toContainEqual(await refused.json())
   const refusedMessages = await gateway.request('/compat/v1/models', { headers: stranger })
-  const { request_id: _, ...told } = asRecord(await refusedMessages.json())
-  expect(examplesAt('MessagesForbidden')).toContainEqual(expect.objectContaining(told))
+  const { request_id: _, ...error } = asRecord(await refusedMessages.json())
+  expect(examplesAt('MessagesForbidden')).toContainEqual(expect.objectContaining(error))
 })
 
 function examplesAt(name: string): unknown[] {

@@ -99,10 +99,10 @@ test.each([
   [422, '{"detail":"bad"}', 'invalid_request', 400],
   [401, '{"error":{"message":"key sk-secret is wrong"}}', 'upstream_refused', 502],
   [404, '{"error":{"message":"no such model"}}', 'upstream_refused', 502],
-])('a permanent status %p is not retried', async (status, body, kind, told) => {
+])('a permanent status %p is not retried', async (status, body, kind, httpStatus) => {
   const upstream = await upstreamThat({ status, headers: json, body })
   const error = await failure(start().run([target(upstream.baseUrl)]))
-  expect([error.kind, error.status]).toEqual([kind as AppError['kind'], told])
+  expect([error.kind, error.status]).toEqual([kind as AppError['kind'], httpStatus])
   expect(error.message).not.toContain('sk-secret')
   expect(upstream.requests).toHaveLength(1)
 })

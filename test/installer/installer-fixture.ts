@@ -119,7 +119,7 @@ function nearby(hubUrl: string): Partial<Config['installer']> {
   }
 }
 
-type Place = {
+type InstallerFolders = {
   database: TestDatabase
   folder: string
   uses: Map<string, string[]>
@@ -128,7 +128,7 @@ type Place = {
   settings: Partial<Config['installer']>
 }
 
-async function openProcess(place: Place): Promise<InstallerWorker> {
+async function openProcess(place: InstallerFolders): Promise<InstallerWorker> {
   const { database, folder } = place
   const config = loadConfig({
     JWT_SECRET: secret,

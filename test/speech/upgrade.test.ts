@@ -192,7 +192,7 @@ describe('without a WebSocket', () => {
   const ask = (headers: Record<string, string>) =>
     fetch(`http://127.0.0.1:${server.port}/v1/stt?${pcm}`, { headers })
 
-  test('an authorised client is told to upgrade', async () => {
+  test('an authorised client gets 426', async () => {
     const answer = await ask({ authorization: `Bearer ${token}` })
     expect([answer.status, Object(await answer.json())['error']['code']]).toEqual([
       426,

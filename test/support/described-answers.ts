@@ -17,7 +17,7 @@ export function describedAnswers(endpoints: readonly Endpoint[]) {
 
 function faultsOf(detail: unknown, status: number, body: unknown): string[] {
   const answer = asRecord(asRecord(detail)['responses'])[status]
-  if (!isRecord(answer)) return ['a status that is not told of']
+  if (!isRecord(answer)) return ['an undocumented status']
   const { schema } = asRecord(asRecord(answer['content'])['application/json'])
   // Only JSON bodies are validated.
   if (schema === undefined || body === undefined) return []
@@ -40,7 +40,7 @@ function exampleFaults(content: Record<string, unknown>, body: unknown): string[
   const codes = Object.values(asRecord(examples)).map(
     (example) => asRecord(asRecord(asRecord(example)['value'])['error'])['code'],
   )
-  return codes.includes(code) ? [] : [`the code ${code} is not told of`]
+  return codes.includes(code) ? [] : [`the code ${code} is undocumented`]
 }
 
 function detailOf(endpoints: readonly Endpoint[], how: string): unknown {

@@ -121,7 +121,7 @@ function takeInMessage(state: State, frame: MessageFrame): void {
   } else {
     expect(type, 'clients fail at an event that they do not know').toBe('message_stop')
     const { reason } = endOf(state)
-    expect(reason, 'why it ended is told').not.toBeNull()
+    expect(reason, 'the stop reason is set').not.toBeNull()
     state.isOver = true
   }
 }

@@ -82,10 +82,10 @@ function checkSameResponse(states: readonly JsonObject[]): void {
   for (const state of lasting) expect(state, 'it is one response').toEqual(lasting[0] ?? {})
 }
 
-function checkError(told: Frame | undefined, response: JsonObject): void {
+function checkError(frame: Frame | undefined, response: JsonObject): void {
   const { code, message, type, param } = object(response, 'error')
   expect(typeof code).toBe('string')
-  expect(told, 'flat and nested').toMatchObject({
+  expect(frame, 'flat and nested').toMatchObject({
     type: 'error',
     code,
     message,

@@ -41,7 +41,7 @@ async function readMessage(helper: Helper, frames: CheckedMessage['frames']) {
   const blocks: object[] = []
   stream.on('contentBlock', (block) => blocks.push(block))
   const final = await stream.finalMessage()
-  expect(contentOf(blocks), 'every block is told when it ends').toEqual(contentOf(final.content))
+  expect(contentOf(blocks), 'every block is emitted when it ends').toEqual(contentOf(final.content))
   return final
 }
 

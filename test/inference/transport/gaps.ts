@@ -47,7 +47,7 @@ const ofFetch: Gaps = {
   },
   'connections.test.ts': {
     'an idle connection is closed after the timeout': hangs(
-      'fetch keeps a connection for some seconds more than it was told',
+      'fetch keeps a connection some seconds longer than configured',
     ),
     'a request on a kept connection is sent again if the server closes it': fails(unknownReuse),
     'a request on a kept connection is sent again if the server resets it': fails(unknownReuse),

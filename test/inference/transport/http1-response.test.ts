@@ -5,7 +5,7 @@ import { AppError } from '#lib/errors.ts'
 
 const limits = { headerBytesMax: 2_000 }
 
-type Reading = {
+type ParsedResponse = {
   status: number | undefined
   headers: Record<string, string>
   body: string
@@ -18,7 +18,7 @@ const textOf = (chunk: Chunk | null) =>
   chunk === null ? '' : chunk.bytes.toString('latin1', chunk.start, chunk.end)
 
 /** Parses a response given in pieces; each is a copy, because a parser may modify its input. */
-function read(pieces: readonly string[]): Reading {
+function read(pieces: readonly string[]): ParsedResponse {
   const parser = new ResponseParser(limits)
   let body = ''
   for (const piece of pieces) {
@@ -47,7 +47,7 @@ function failure(text: string): unknown {
 
 const chunkedHead = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'
 
-const wellFormed: Record<string, { text: string; reading: Partial<Reading> }> = {
+const wellFormed: Record<string, { text: string; reading: Partial<ParsedResponse> }> = {
   'a body with a length': {
     text: 'HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nhello world',
     reading: { status: 200, body: 'hello world', complete: true, reusable: true },

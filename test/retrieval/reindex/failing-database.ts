@@ -8,12 +8,12 @@ type Drizzle = Database['drizzle']
  */
 export function failingDatabase(database: Database): Database & { kill(): void } {
   let isDead = false
-  const demandLife = () => {
+  const requireAlive = () => {
     if (isDead) throw new Error('this process has died')
   }
   const handlers: ProxyHandler<Drizzle> = {
     get(target, name) {
-      demandLife()
+      requireAlive()
       if (name === 'transaction') return mortalTransaction
       const value: unknown = Reflect.get(target, name)
       return typeof value === 'function' ? value.bind(target) : value
@@ -22,7 +22,7 @@ export function failingDatabase(database: Database): Database & { kill(): void }
   const mortalTransaction: Drizzle['transaction'] = (work, options) =>
     database.drizzle.transaction(async (transaction) => {
       const result = await work(transaction)
-      demandLife()
+      requireAlive()
       return result
     }, options)
   return {

@@ -30,7 +30,7 @@ const model = 'demo-fast'
 const weather = { type: 'function', name: 'get_weather', parameters: {} }
 const schemaFormat = (format: object) => ({ text: { format: { type: 'json_schema', ...format } } })
 
-type Case = [what: string, body: unknown, told: [number, string, string | null]]
+type Case = [what: string, body: unknown, expected: [number, string, string | null]]
 
 const cases: Case[] = [
   ['an empty body', '', [400, 'malformed_json', null]],
@@ -133,10 +133,10 @@ describe.each([
         : body,
   ],
 ])('a request %s', (_way, shape) => {
-  test.each(cases)('with %s', async (_what, body, told) => {
+  test.each(cases)('with %s', async (_what, body, expected) => {
     const failure = await readFailure(await gateway.post('/v1/responses', shape(body)), gateway)
-    expect([failure.status, failure.code, failure.param]).toEqual(told)
-    expect(failure.type).toBe(told[0] === 404 ? 'not_found_error' : 'invalid_request_error')
+    expect([failure.status, failure.code, failure.param]).toEqual(expected)
+    expect(failure.type).toBe(expected[0] === 404 ? 'not_found_error' : 'invalid_request_error')
   })
 })
 

@@ -30,7 +30,7 @@ type Case = {
   answer: ReplayAnswer
   model?: 'native'
   by?: () => Gateway
-  told: [status: number, code: string]
+  expected: [status: number, code: string]
   /** The stored items, all of them complete except the last. */
   kept?: object[]
 }
@@ -41,55 +41,55 @@ const cases: Case[] = [
   {
     what: 'a body cut off within an event',
     answer: { body: `${begun}data: {"choi`, ending: 'cut' },
-    told: [502, 'server_error'],
+    expected: [502, 'server_error'],
   },
-  { what: 'no finish reason', answer: { body: begun }, told: [502, 'server_error'] },
+  { what: 'no finish reason', answer: { body: begun }, expected: [502, 'server_error'] },
   {
     what: 'no finish reason before [DONE]',
     answer: { body: `${begun}data: [DONE]\n\n` },
-    told: [502, 'server_error'],
+    expected: [502, 'server_error'],
   },
   {
     what: 'an error object',
     answer: { body: begun + lines({ error }) },
-    told: [502, 'ill'],
+    expected: [502, 'ill'],
   },
   {
     what: 'an error event',
     answer: { body: `${begun}event: error\n${lines(error)}` },
-    told: [502, 'ill'],
+    expected: [502, 'ill'],
   },
   {
     what: 'a rate limit',
     answer: { body: begun + lines({ error: { message: 'slow', type: 'rate_limit_error' } }) },
-    told: [429, 'rate_limit_exceeded'],
+    expected: [429, 'rate_limit_exceeded'],
   },
   {
     what: 'a context overflow',
     answer: { body: begun + lines({ error: { message: 'x', code: 'context_length_exceeded' } }) },
-    told: [400, 'context_length_exceeded'],
+    expected: [400, 'context_length_exceeded'],
   },
   {
     what: 'HTML',
     answer: { body: `${begun}data: <h1>Bad gateway</h1>\n\n` },
-    told: [502, 'upstream_invalid_answer'],
+    expected: [502, 'upstream_invalid_answer'],
   },
   {
     what: 'silence',
     answer: { body: begun, ending: 'hang' },
     by: () => shortDeadlines,
-    told: [504, 'upstream_gap_timeout'],
+    expected: [504, 'upstream_gap_timeout'],
   },
   {
     what: 'a total timeout',
     answer: { body: begun, ending: 'hang' },
     by: () => brief,
-    told: [504, 'upstream_total_timeout'],
+    expected: [504, 'upstream_total_timeout'],
   },
   {
     what: 'an end within a call',
     answer: { body: begun + lines(chunk(call)) },
-    told: [502, 'server_error'],
+    expected: [502, 'server_error'],
     kept: [
       { type: 'message', status: 'completed', content: [{ text: 'one ' }] },
       { type: 'function_call', status: 'incomplete', call_id: 'a', arguments: '{"ci' },
@@ -98,7 +98,7 @@ const cases: Case[] = [
   {
     what: 'an end within reasoning',
     answer: { body: lines(chunk({ reasoning_content: 'Hm' })) },
-    told: [502, 'server_error'],
+    expected: [502, 'server_error'],
     kept: [{ type: 'reasoning', summary: [{ text: 'Hm' }] }],
   },
   {
@@ -107,19 +107,19 @@ const cases: Case[] = [
       body: native + lines({ type: 'response.failed', response: { id: 'x', error } }),
     },
     model: 'native',
-    told: [502, 'ill'],
+    expected: [502, 'ill'],
   },
   {
     what: 'a flat error event of a native upstream',
     answer: { body: native + lines({ type: 'error', ...error }) },
     model: 'native',
-    told: [502, 'ill'],
+    expected: [502, 'ill'],
   },
   {
     what: 'a native upstream without a terminal event',
     answer: { body: native },
     model: 'native',
-    told: [502, 'server_error'],
+    expected: [502, 'server_error'],
   },
 ]
 
@@ -148,36 +148,42 @@ const ask = (from: Gateway, model: string, stream: boolean) =>
   from.post('/v1/responses', { model, input: 'x', stream })
 
 describe('after the first output', () => {
-  test.each(cases)('$what is an event of the stream', async ({ answer, model, by, told, kept }) => {
-    upstream.answer(answer)
-    const from = by?.() ?? gateway
-    const streamed = await ask(from, model ?? 'm', true)
-    expect(streamed.status).toBe(200)
-    const wire = await streamed.text()
-    const { response } = checkStream(wire)
-    expect(response).toMatchObject({
-      status: 'failed',
-      error: { code: told[1] },
-      usage: null,
-      output: kept ?? [text],
-    })
-    expect(wire).not.toContain(upstreamKey)
-    expect(wire).not.toContain('127.0.0.1')
-    const requestId = streamed.headers.get('x-request-id') ?? ''
-    const ends = logOf(from, requestId).filter(({ message }) => message === 'generation ended')
-    expect(ends).toMatchObject([{ outcome: 'failed' }])
-    expect(from.deps.inference.running()).toBe(0)
-  })
+  test.each(cases)(
+    '$what is an event of the stream',
+    async ({ answer, model, by, expected, kept }) => {
+      upstream.answer(answer)
+      const from = by?.() ?? gateway
+      const streamed = await ask(from, model ?? 'm', true)
+      expect(streamed.status).toBe(200)
+      const wire = await streamed.text()
+      const { response } = checkStream(wire)
+      expect(response).toMatchObject({
+        status: 'failed',
+        error: { code: expected[1] },
+        usage: null,
+        output: kept ?? [text],
+      })
+      expect(wire).not.toContain(upstreamKey)
+      expect(wire).not.toContain('127.0.0.1')
+      const requestId = streamed.headers.get('x-request-id') ?? ''
+      const ends = logOf(from, requestId).filter(({ message }) => message === 'generation ended')
+      expect(ends).toMatchObject([{ outcome: 'failed' }])
+      expect(from.deps.inference.running()).toBe(0)
+    },
+  )
 
-  test.each(cases)('$what is a status without streaming', async ({ answer, model, by, told }) => {
-    upstream.answer(answer)
-    const from = by?.() ?? gateway
-    const before = upstream.requests.length
-    const failure = await readFailure(await ask(from, model ?? 'm', false), from)
-    expect([failure.status, failure.code]).toEqual(told)
-    expect(failure.seen).not.toContain(upstreamKey)
-    expect(upstream.requests.length).toBe(before + 1)
-  })
+  test.each(cases)(
+    '$what is a status without streaming',
+    async ({ answer, model, by, expected }) => {
+      upstream.answer(answer)
+      const from = by?.() ?? gateway
+      const before = upstream.requests.length
+      const failure = await readFailure(await ask(from, model ?? 'm', false), from)
+      expect([failure.status, failure.code]).toEqual(expected)
+      expect(failure.seen).not.toContain(upstreamKey)
+      expect(upstream.requests.length).toBe(before + 1)
+    },
+  )
 
   test('the openai package throws the error of the stream', async () => {
     upstream.answer({ body: begun + lines({ error }) })

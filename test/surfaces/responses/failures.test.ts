@@ -60,7 +60,7 @@ type Case = {
   answer: ReplayAnswer
   /** The gateway under test; it has other deadlines. */
   by?: () => Gateway
-  told: [status: number, code: string]
+  expected: [status: number, code: string]
   /** `x-should-retry`; null if SDKs would not retry anyway. */
   retry: string | null
   asked: number
@@ -70,91 +70,91 @@ const cases: Case[] = [
   {
     what: 'HTML',
     answer: { headers: { 'content-type': 'text/html' }, body: '<h1>It works</h1>' },
-    told: [502, 'upstream_invalid_answer'],
+    expected: [502, 'upstream_invalid_answer'],
     retry: 'false',
     asked: 1,
   },
   {
     what: 'a response that is not an event stream',
     answer: { headers: json, body: 'all is well' },
-    told: [502, 'upstream_invalid_answer'],
+    expected: [502, 'upstream_invalid_answer'],
     retry: 'false',
     asked: 1,
   },
   {
     what: '200 with an error object',
     answer: { headers: json, body: '{"error":{"message":"bad luck"}}' },
-    told: [502, 'upstream_error'],
+    expected: [502, 'upstream_error'],
     retry: 'false',
     asked: 4,
   },
   {
     what: 'an error object in the stream',
     answer: { body: 'data: {"error":{"message":"bad luck","code":"ill"}}\n\n' },
-    told: [502, 'ill'],
+    expected: [502, 'ill'],
     retry: 'false',
     asked: 4,
   },
   {
     what: 'a stream that ends before its first event',
     answer: { body: 'data: {"choices":[]}\n\n' },
-    told: [502, 'server_error'],
+    expected: [502, 'server_error'],
     retry: 'false',
     asked: 4,
   },
   {
     what: 'a body cut off before its first event',
     answer: { body: 'data: {"choi', ending: 'cut' },
-    told: [502, 'server_error'],
+    expected: [502, 'server_error'],
     retry: 'false',
     asked: 4,
   },
   {
     what: '500 for ever',
     answer: refused(500, { message: 'out of memory' }),
-    told: [502, 'upstream_error'],
+    expected: [502, 'upstream_error'],
     retry: 'false',
     asked: 4,
   },
   {
     what: '503',
     answer: refused(503, { message: 'full' }),
-    told: [503, 'upstream_overloaded'],
+    expected: [503, 'upstream_overloaded'],
     retry: 'true',
     asked: 4,
   },
   {
     what: '429 with a long Retry-After',
     answer: refused(429, { message: 'slow down' }, { 'retry-after': '30' }),
-    told: [429, 'rate_limit_exceeded'],
+    expected: [429, 'rate_limit_exceeded'],
     retry: 'true',
     asked: 1,
   },
   {
     what: 'a prompt that is too long',
     answer: refused(400, { message: "This model's maximum context length is 8192 tokens." }),
-    told: [400, 'context_length_exceeded'],
+    expected: [400, 'context_length_exceeded'],
     retry: null,
     asked: 1,
   },
   {
     what: 'a refused request',
     answer: refused(422, { message: 'No.', code: 'odd', param: 'top_k' }),
-    told: [400, 'odd'],
+    expected: [400, 'odd'],
     retry: null,
     asked: 1,
   },
   {
     what: 'a refused upstream credential that the error quotes',
     answer: refused(401, { message: `Wrong key ${upstreamKey} at 127.0.0.1` }),
-    told: [502, 'upstream_refused'],
+    expected: [502, 'upstream_refused'],
     retry: 'false',
     asked: 1,
   },
   {
     what: 'an unknown upstream model',
     answer: refused(404, { message: 'no such model' }),
-    told: [502, 'upstream_refused'],
+    expected: [502, 'upstream_refused'],
     retry: 'false',
     asked: 1,
   },
@@ -162,7 +162,7 @@ const cases: Case[] = [
     what: 'silence before the headers',
     answer: { ending: 'silent' },
     by: () => shortDeadlines,
-    told: [504, 'upstream_first_event_timeout'],
+    expected: [504, 'upstream_first_event_timeout'],
     retry: 'false',
     asked: 1,
   },
@@ -170,7 +170,7 @@ const cases: Case[] = [
     what: 'silence after the headers',
     answer: { body: ': wait\n\n', ending: 'hang' },
     by: () => shortDeadlines,
-    told: [504, 'upstream_first_event_timeout'],
+    expected: [504, 'upstream_first_event_timeout'],
     retry: 'false',
     asked: 1,
   },
@@ -178,18 +178,18 @@ const cases: Case[] = [
     what: 'silence until the total timeout',
     answer: { ending: 'silent' },
     by: () => brief,
-    told: [504, 'upstream_total_timeout'],
+    expected: [504, 'upstream_total_timeout'],
     retry: 'false',
     asked: 1,
   },
 ]
 
 describe.each(ways)('$way', ({ stream }) => {
-  test.each(cases)('$what', async ({ answer, by, told, retry, asked }) => {
+  test.each(cases)('$what', async ({ answer, by, expected, retry, asked }) => {
     const upstreamScript = script(answer)
     const from = by?.() ?? gateway
     const failure = await readFailure(await ask(from, stream), from)
-    expect([failure.status, failure.code]).toEqual(told)
+    expect([failure.status, failure.code]).toEqual(expected)
     expect(failure.headers.get('x-should-retry')).toBe(retry)
     expect(upstreamScript.asked()).toBe(asked)
     expectNothingInternal(failure.seen)

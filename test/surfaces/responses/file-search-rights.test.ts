@@ -15,7 +15,7 @@ import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
 import { chatAnswer } from '#test/support/scripted-answers.ts'
 
-/** Rights of file search: every search runs as the caller, whoever created the agent. */
+/** Rights of file search: every search runs as the caller, not as the creator of the agent. */
 
 let gateway: Gateway
 let upstream: ReplayUpstream
@@ -63,7 +63,7 @@ function searchOf({ output }: Response) {
 }
 
 /** The result of the last call, as sent to the model. */
-function told(): string {
+function resultText(): string {
   const { messages } = JSON.parse(upstream.requests.at(-1)?.body ?? '{}')
   return messages.at(-1).content
 }
@@ -90,7 +90,7 @@ describe('a named collection', () => {
     for (const name of ['secret', 'nowhere']) {
       const response = await ask(bob, { collections: ['open', name] })
       expect(searchOf(response)).toEqual({ status: 'failed', files: null })
-      expect(told()).toBe(`The search failed: There is no collection "${name}".`)
+      expect(resultText()).toBe(`The search failed: There is no collection "${name}".`)
       expect(response.status).toBe('completed')
       expect(response.output_text).not.toBe('')
     }
@@ -112,25 +112,25 @@ describe('an agent with collections', () => {
       status: 'completed',
       files: ['menu.txt'],
     })
-    expect(told()).toStartWith('2 of the 3 collections of this search do not exist')
-    expect(told()).not.toContain('bobs')
+    expect(resultText()).toStartWith('2 of the 3 collections of this search do not exist')
+    expect(resultText()).not.toContain('bobs')
     const { files } = searchOf(await ask(bob, { model }))
     expect(files?.toSorted()).toEqual(['bob.txt', 'menu.txt'])
-    expect(told()).toStartWith('1 of the 3 collections')
+    expect(resultText()).toStartWith('1 of the 3 collections')
   })
 
   test('returns nothing if nothing is visible, and says so', async () => {
     const model = await makeAgent(['gone'])
     expect(searchOf(await ask(ann, { model }))).toEqual({ status: 'completed', files: [] })
-    expect(told()).toStartWith('1 of the 1 collections')
-    expect(told()).toContain('Nothing was found.')
+    expect(resultText()).toStartWith('1 of the 1 collections')
+    expect(resultText()).toContain('Nothing was found.')
   })
 
   test('searches them together with those that the client names', async () => {
     const model = await makeAgent(['open'])
     const { files } = searchOf(await ask(bob, { model, collections: ['bobs', 'open'] }))
     expect(files?.toSorted()).toEqual(['bob.txt', 'menu.txt'])
-    expect(told()).not.toContain('are not there')
+    expect(resultText()).not.toContain('are not there')
   })
 
   test('cites them', async () => {
@@ -148,7 +148,7 @@ describe('an agent with collections', () => {
 })
 
 describe('a search that fails', () => {
-  const rows: [name: string, search: Search, told: string][] = [
+  const rows: [name: string, search: Search, resultText: string][] = [
     [
       'with an expected error',
       async () => {
@@ -179,7 +179,7 @@ describe('a search that fails', () => {
       })
       expect(searchOf(response)).toEqual({ status: 'failed', files: null })
       expect(response.status).toBe('completed')
-      expect(told()).toBe(sentence)
+      expect(resultText()).toBe(sentence)
       const logged = failing.logLines.some((line) => line.includes('file search failed'))
       expect(logged).toBe(sentence.includes('internal error'))
       await failing.stop()

@@ -209,6 +209,6 @@ test('a client that disconnects during a call aborts the call', async () => {
   await eventually('the tool runs', () => world.server.slow.running === 1)
   reader.abort()
   await answer.then((response) => response.text()).catch(() => {})
-  await eventually('the tool is told', () => world.server.slow.aborted === 1)
+  await eventually('the tool call is aborted', () => world.server.slow.aborted === 1)
   expect(world.gateway.deps.inference.running()).toBe(0)
 })

@@ -76,7 +76,7 @@ export class Content {
   }
 
   /** Reads a message that repeats the whole response: only content that no delta contained. */
-  readWhole(message: JsonObject, out: GenerationEvent[], logprobs: Logprobs) {
+  readMessage(message: JsonObject, out: GenerationEvent[], logprobs: Logprobs) {
     const { content, refusal, reasoning, reasoning_content, annotations, ...calls } = message
     const missing = {
       ...(this.#sawText ? {} : { content, refusal }),

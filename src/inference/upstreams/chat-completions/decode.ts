@@ -149,7 +149,7 @@ export class ChatDecoder implements Decoder {
       : undefined
     if (isRecord(delta)) this.#content.read(delta, out, logprobs)
     if (isRecord(message)) {
-      if (isLast) this.#content.readWhole(message, out, logprobs)
+      if (isLast) this.#content.readMessage(message, out, logprobs)
       else if (!isRecord(delta)) this.#content.read(message, out, logprobs)
     }
     if (isLast) this.#beginFinish(rawReason, out)

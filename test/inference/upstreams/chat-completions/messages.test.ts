@@ -201,10 +201,13 @@ describe('assistant turns', () => {
       ...returns('a', ...parts),
       isError: true,
     })
-    const told = (item: RequestItem) => encode({ items: [calls('a', 'look'), item] })[1]?.content
-    expect(told(failed('No such city.', 'Sorry.'))).toBe('[The tool failed]\nNo such city.\nSorry.')
-    expect(told(failed())).toBe('[The tool failed]')
-    expect(told(failed(image))).toBe(
+    const resultText = (item: RequestItem) =>
+      encode({ items: [calls('a', 'look'), item] })[1]?.content
+    expect(resultText(failed('No such city.', 'Sorry.'))).toBe(
+      '[The tool failed]\nNo such city.\nSorry.',
+    )
+    expect(resultText(failed())).toBe('[The tool failed]')
+    expect(resultText(failed(image))).toBe(
       '[The tool failed]\n[See the next message for what was returned.]',
     )
   })

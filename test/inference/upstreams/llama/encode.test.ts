@@ -174,9 +174,9 @@ describe('tools and output formats', () => {
 test('omitted parameters use the defaults', () => {
   expect(encode({}).sampling).toEqual({ temperature: 0.8, seed: 1 })
   const { sampling } = makeRequest()
-  const told = { temperature: 0, topP: 0.5, topK: 3, presencePenalty: 1, frequencyPenalty: -1 }
+  const given = { temperature: 0, topP: 0.5, topK: 3, presencePenalty: 1, frequencyPenalty: -1 }
   const reasoning = { effort: 'none', summary: null }
   expect(
-    encode({ sampling: { ...sampling, ...told, maxOutputTokens: 9 }, reasoning }).sampling,
-  ).toEqual({ ...told, seed: 1, maxTokens: 9, thinkingTokens: 0 })
+    encode({ sampling: { ...sampling, ...given, maxOutputTokens: 9 }, reasoning }).sampling,
+  ).toEqual({ ...given, seed: 1, maxTokens: 9, thinkingTokens: 0 })
 })

@@ -203,9 +203,9 @@ describe('an error response', () => {
         message: 'Said so.',
         relay: { status, body: answer.body, contentType },
       })
-      const told = await failing(answer, false)
-      expect(told).toMatchObject({ kind, message: 'Said so.' })
-      expect(told?.relay).toBeUndefined()
+      const failure = await failing(answer, false)
+      expect(failure).toMatchObject({ kind, message: 'Said so.' })
+      expect(failure?.relay).toBeUndefined()
     },
   )
 

@@ -138,8 +138,8 @@ export function wireOf(frames: readonly RelayFrame[]): string {
     .map(({ payload, data }) => {
       const message = { ...asRecord(payload['message']), id: 'msg_ours', model: 'ours' }
       const isStart = payload['type'] === 'message_start'
-      const told = isStart ? JSON.stringify({ ...payload, message }) : data
-      return `event: ${payload['type']}\ndata: ${told}\n\n`
+      const written = isStart ? JSON.stringify({ ...payload, message }) : data
+      return `event: ${payload['type']}\ndata: ${written}\n\n`
     })
     .join('')
 }

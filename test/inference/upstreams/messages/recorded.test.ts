@@ -20,7 +20,7 @@ const twiceBegun = 'duplicate-message-start.chunks.txt'
 const readable = (name: string) => name !== spliced
 
 /** The content of a message, read without the decoder. */
-function told(message: JsonObject): unknown {
+function expectedContent(message: JsonObject): unknown {
   const content = records(message['content'])
   const of = (type: string) => content.filter((block) => block['type'] === type)
   const usage = asRecord(message['usage'])
@@ -97,7 +97,7 @@ describe.skipIf(!recordingsExist)('recorded streams', () => {
   test.each(streamNames.filter(readable))('%s has its recorded content', (name) => {
     const decoded = decodeReads([encode(recordedStream('messages', name))])
     expect(decoded.error).toBeNull()
-    expect(said(decoded)).toEqual(told(addUp(firstAnswer(name))))
+    expect(said(decoded)).toEqual(expectedContent(addUp(firstAnswer(name))))
   })
 
   test.each(streamNames.filter(readable))('%s is relayed as it came', (name) => {
@@ -171,7 +171,7 @@ describe.skipIf(!recordingsExist)('recorded whole answers', () => {
     const body = asRecord(parseJson(recordedBody('messages', name)))
     const decoded = decodeWhole(body)
     expect(decoded.error).toBeNull()
-    expect(said(decoded)).toEqual(told(body))
+    expect(said(decoded)).toEqual(expectedContent(body))
     const { message } = checkMessageStream(wireOf(decoded.frames))
     expect(message?.['content']).toEqual(body['content'])
     // A response composed of several ends with `stop`.

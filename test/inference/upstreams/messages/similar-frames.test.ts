@@ -59,7 +59,7 @@ function drawStream(dice: ReturnType<typeof createDice>): object[] {
   return [messageStart, ...drawn, ...(dice.upTo(9) === 0 ? [] : [messageDelta(), messageStop])]
 }
 
-function told({ events, frames, error }: Decoded) {
+function comparable({ events, frames, error }: Decoded) {
   const payloads = frames.map(({ payload: { number, ...payload } }) => payload)
   expect(frames.map(({ data }) => parseJson(data))).toEqual(frames.map(({ payload }) => payload))
   return { events, payloads, failure: error?.message }
@@ -68,7 +68,7 @@ function told({ events, frames, error }: Decoded) {
 function expectAlike(stream: readonly object[]) {
   // A number in each makes consecutive messages differ.
   const unlike = stream.map((payload, number) => ({ ...payload, number }))
-  expect(told(decode(stream))).toEqual(told(decode(unlike)))
+  expect(comparable(decode(stream))).toEqual(comparable(decode(unlike)))
 }
 
 test('similar messages decode as they do individually', () => {

@@ -65,9 +65,9 @@ function allDeviations(): Deviations[] {
     )
     .filter((habits) => {
       const named = habits.ids === 'kept' || habits.indices === 'kept'
-      const told = habits.deltas || habits.endsText || habits.endsItems !== 'never'
+      const emitsText = habits.deltas || habits.endsText || habits.endsItems !== 'never'
       if (habits.endsItems === 'at once') return true
-      return habits.announces && named && told && habits.deltas
+      return habits.announces && named && emitsText && habits.deltas
     })
 }
 

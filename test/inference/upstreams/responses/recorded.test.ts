@@ -33,7 +33,7 @@ const readable = (name: string) =>
   ![severalAnswers, brokenJson, refusedRequest, ...failures].includes(name)
 
 /** The content of a finished response, read without the decoder. */
-function told(response: JsonObject): unknown {
+function expectedContent(response: JsonObject): unknown {
   const output = records(response['output'])
   const parts = output
     .filter((item) => item['type'] === 'message')
@@ -93,7 +93,9 @@ describe.skipIf(!recordingsExist)('recorded streams of other servers', () => {
   test.each(streamNames.filter(readable))('%s says what its last event says', (name) => {
     const decoded = decodeReads([encode(recordedStream('responses', name))])
     expect(decoded.error).toBeNull()
-    expect(said(decoded)).toEqual(told(lastResponse(recordedPayloads('responses', name))))
+    expect(said(decoded)).toEqual(
+      expectedContent(lastResponse(recordedPayloads('responses', name))),
+    )
   })
 
   test('a body with several responses ends with the first', () => {
@@ -102,7 +104,7 @@ describe.skipIf(!recordingsExist)('recorded streams of other servers', () => {
     const whole = decodeReads([encode(recordedStream('responses', severalAnswers))])
     expect(whole.events).toEqual(decode(answers[0] ?? []).events)
     for (const answer of answers) {
-      expect(said(decode(answer))).toEqual(told(lastResponse(answer)))
+      expect(said(decode(answer))).toEqual(expectedContent(lastResponse(answer)))
     }
   })
 
@@ -125,7 +127,7 @@ describe.skipIf(!recordingsExist)('recorded streams of other servers', () => {
       parseJson(text) === undefined ? `${text}}` : text,
     )
     const body = recordedBody('responses', brokenJson.replace('chunks.txt', 'json'))
-    expect(said(decode(repaired))).toEqual(told(record(parseJson(body))))
+    expect(said(decode(repaired))).toEqual(expectedContent(record(parseJson(body))))
     expect(blocksOf(decoded)).toEqual(blocksOf(decode(repaired)))
   })
 
@@ -145,7 +147,7 @@ describe.skipIf(!recordingsExist)('recorded whole answers', () => {
     const response = record(parseJson(recordedBody('responses', name)))
     const decoded = decodeWhole(response)
     expect(decoded.error).toBeNull()
-    expect(said(decoded)).toEqual(told(response))
+    expect(said(decoded)).toEqual(expectedContent(response))
   })
 
   test('error bodies throw', () => {

@@ -38,7 +38,7 @@ describe('function calls', () => {
     ['a part of the deltas', [itemAdded(call), argumentsDelta('{"a'), itemDone(filled)]],
     ['the announcement', [itemAdded(filled)]],
     ['the last event', []],
-  ])('with arguments from %s are told once', (_, payloads) => {
+  ])('with arguments from %s are emitted once', (_, payloads) => {
     const decoded = decode([created, ...payloads, completed([filled])])
     expect(blocksOf(decoded)).toEqual(expected)
     expect(finishOf(decoded)).toMatchObject({ reason: 'tool-calls' })

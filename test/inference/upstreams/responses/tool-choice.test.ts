@@ -42,8 +42,8 @@ describe('the request body', () => {
   })
 
   test('a namespace is sent with its description, or its name as one', () => {
-    const told: Tool = { ...inFiles, namespaceDescription: 'Works on files.' }
-    expect(body({ tools: [told, inPeople] })).toMatchObject({
+    const described: Tool = { ...inFiles, namespaceDescription: 'Works on files.' }
+    expect(body({ tools: [described, inPeople] })).toMatchObject({
       tools: [
         { type: 'namespace', name: 'files', description: 'Works on files.' },
         { type: 'namespace', name: 'people', description: 'people' },
