@@ -3,18 +3,20 @@ import { AppError } from '#lib/errors.ts'
 import { Connection } from './connection.ts'
 import { noDescriptorLeft } from './descriptor-wait.ts'
 import type { Endpoint } from './http1-request.ts'
+import type { PendingConnects } from './pending-connects.ts'
 
 /**
  * Connects, and for https verifies the certificate and host name. Throws `signal.reason` or an
- * `AppError`: `upstream_connect_timeout` when TCP and TLS together exceed `connectMs`,
+ * `AppError`: `upstream_connect_timeout` when TCP and TLS together exceed `connectMs` or too many
+ * connects are pending,
  * `no_descriptor_left` when the process has no descriptor for the socket, otherwise
  * `upstream_unreachable`.
  */
 export async function openConnection(
   endpoint: Endpoint,
-  options: { connectMs: number; signal: AbortSignal },
+  options: { connectMs: number; signal: AbortSignal; pending: PendingConnects },
 ): Promise<Connection> {
-  const { signal } = options
+  const { signal, pending } = options
   const opening = Promise.withResolvers<void>()
   const connection = new Connection(endpoint.origin, {
     opened: opening.resolve,
@@ -30,7 +32,9 @@ export async function openConnection(
   signal.addEventListener('abort', onAbort, { once: true })
   try {
     // Fails without a socket event: unknown host, connection refused, no descriptor left.
-    Promise.try(connectSocket, endpoint, connection).catch((error: Error) => connection.lose(error))
+    pending
+      .connect(endpoint, opening.promise, () => connectSocket(endpoint, connection))
+      .catch((error: Error) => (error instanceof AppError ? fail(error) : connection.lose(error)))
     await opening.promise
     return connection
   } finally {

@@ -5,6 +5,7 @@ import { ConnectionPool } from './connection-pool.ts'
 import { createDescriptorWait } from './descriptor-wait.ts'
 import { endpointOf, renderRequest } from './http1-request.ts'
 import { openConnection } from './open-connection.ts'
+import { createPendingConnects } from './pending-connects.ts'
 import { sendOver } from './round-trip.ts'
 
 export type SocketTransportOptions = {
@@ -21,7 +22,12 @@ export type SocketTransportOptions = {
 }
 
 /**
+<<<<<<< HEAD
  * An HTTP/1.1 client over plain sockets: strict, without redirects or a limit on concurrent requests. It pools connections, and retries a request once on a new connection when a
+=======
+ * An HTTP/1.1 client over plain sockets: strict, without redirects, decompression or a limit on
+ * concurrent requests, only on concurrent connects. It pools connections, and retries a request once on a new connection when a
+>>>>>>> 6755fb9 (transport: connects to one upstream are bounded, so that a black hole keeps few descriptors)
  * pooled one is stale. An invalid request (its URL or headers) throws a plain error.
  */
 export function createSocketTransport(
@@ -31,6 +37,7 @@ export function createSocketTransport(
     idleMs: options.idleMs,
     idlePerOriginMax: options.idleSocketsPerOriginMax,
   })
+  const pending = createPendingConnects()
   const { connectMs, headerBytesMax, bufferBytesMax, log } = options
   const release = (connection: Connection) => pool.put(connection)
   const withDescriptor = createDescriptorWait({ closeIdle: () => pool.closeIdle(), log })
@@ -42,7 +49,7 @@ export function createSocketTransport(
       const endpoint = endpointOf(request.url)
       const bytes = renderRequest(endpoint, request)
       const roundTrip = { signal, headerBytesMax, bufferBytesMax, release }
-      const open = () => openConnection(endpoint, { connectMs, signal })
+      const open = () => openConnection(endpoint, { connectMs, signal, pending })
       let pooled = pool.take(endpoint.origin)
       // Two iterations at most: a new connection is never stale.
       while (true) {

@@ -1,0 +1,129 @@
+import { connect as openProbe } from 'node:net'
+import { AppError } from '#lib/errors.ts'
+import type { Endpoint } from './http1-request.ts'
+
+export type PendingConnects = ReturnType<typeof createPendingConnects>
+
+/** Connects to one origin that requests wait for at a time. */
+export const connectsPerOriginMax = 64
+/** An origin that accepts no connection for this long is stalled. */
+const stalledAfterMs = 1_000
+
+/** One origin while it has connecting sockets. */
+type Origin = {
+  /** Connects that requests wait for. */
+  awaited: number
+  /** When each connecting socket was opened, oldest first; also those that were given up. */
+  readonly sockets: Set<{ readonly sinceMs: number }>
+  /** The last accepted connection, or the end of an idle period. */
+  acceptedAtMs: number
+  /** Resumes connects that wait for their turn. */
+  readonly turns: Set<() => void>
+}
+
+/**
+ * Bounds the descriptors that an unresponsive upstream can hold. `Bun.connect` cannot close a
+ * connecting socket: when it is given up, the kernel keeps it for another two minutes. A socket of
+ * `node:net` can be closed at any time, so at a stalled origin one of these connects first.
+ */
+export function createPendingConnects() {
+  const origins = new Map<string, Origin>()
+
+  function forgetIdle(name: string, origin: Origin) {
+    const isIdle = origin.awaited === 0 && origin.sockets.size === 0 && origin.turns.size === 0
+    if (isIdle && origins.get(name) === origin) origins.delete(name)
+  }
+
+  return {
+    /**
+     * Calls `open` when it is its turn, unless `opened` has settled by then. Throws
+     * `upstream_connect_timeout` at once when the origin is stalled and too many connects are pending.
+     */
+    async connect(endpoint: Endpoint, opened: Promise<void>, open: () => Promise<unknown>) {
+      const { origin: name } = endpoint
+      const origin = origins.get(name) ?? newOrigin()
+      origins.set(name, origin)
+      let isSettled = false
+      const settled = opened
+        .then(() => {
+          origin.acceptedAtMs = performance.now()
+        })
+        .catch(() => {})
+        .then(() => {
+          isSettled = true
+        })
+
+      while (origin.awaited >= connectsPerOriginMax) await nextTurn(origin)
+      if (isSettled) return wakeNext(origin)
+      if (origin.awaited === 0) origin.acceptedAtMs = performance.now()
+      origin.awaited += 1
+      void settled.then(() => {
+        origin.awaited -= 1
+        wakeNext(origin)
+        forgetIdle(name, origin)
+      })
+      if (isStalled(origin)) await probe(endpoint, settled)
+      if (isSettled) return
+      // An accepted probe does not prove that the next connect is accepted.
+      if (origin.sockets.size >= 2 * connectsPerOriginMax) throw tooManyPending()
+      const socket = { sinceMs: performance.now() }
+      origin.sockets.add(socket)
+      try {
+        await open()
+      } finally {
+        origin.sockets.delete(socket)
+        forgetIdle(name, origin)
+      }
+    },
+  }
+}
+
+function newOrigin(): Origin {
+  return { awaited: 0, sockets: new Set(), acceptedAtMs: 0, turns: new Set() }
+}
+
+function isStalled({ sockets }: Origin): boolean {
+  const [oldest] = sockets
+  return oldest !== undefined && performance.now() - oldest.sinceMs > stalledAfterMs
+}
+
+function wakeNext({ turns }: Origin): void {
+  const [wake] = turns
+  if (wake === undefined) return
+  turns.delete(wake)
+  wake()
+}
+
+/** Resolves when a connect has settled, at the latest when the origin would be stalled. */
+async function nextTurn({ acceptedAtMs, turns }: Origin): Promise<void> {
+  const waitMs = acceptedAtMs + stalledAfterMs - performance.now()
+  if (waitMs <= 0) throw tooManyPending()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, waitMs)
+  turns.add(resolve)
+  await promise
+  clearTimeout(timer)
+  turns.delete(resolve)
+}
+
+/** Resolves once the origin accepts a connection, or nobody waits for one any more. */
+function probe({ hostname, port }: Endpoint, settled: Promise<void>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = openProbe({ host: hostname, port })
+    const end = () => {
+      socket.destroy()
+      resolve()
+    }
+    socket.on('connect', end)
+    socket.on('error', reject)
+    void settled.then(end)
+  })
+}
+
+function tooManyPending(): AppError {
+  return new AppError(
+    'upstream_connect_timeout',
+    'The upstream accepts no connections, and too many requests wait for one.',
+    { cause: new Error(`more than ${connectsPerOriginMax} connects are pending`) },
+  )
+}

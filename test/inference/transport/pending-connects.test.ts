@@ -1,0 +1,129 @@
+import { afterEach, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { connectsPerOriginMax } from '#inference/transport/pending-connects.ts'
+import { okAnswer, type ScriptedServer, serveScript } from './scripted-server.ts'
+import { failureOf, openTransport, request, textOf, until } from './transport-client.ts'
+import { listenWithoutAccepting } from './unaccepting-listener.ts'
+
+let server: ScriptedServer | undefined
+let transport = openTransport('socket')
+
+afterEach(() => {
+  transport.close()
+  server?.stop()
+})
+
+const connectTimeout = { kind: 'upstream_connect_timeout', status: 504 }
+
+/** Connecting sockets to a port of loopback (Linux). */
+function connectingTo(port: number): number {
+  const remote = `:${port.toString(16).toUpperCase().padStart(4, '0')} 02 `
+  return readFileSync('/proc/net/tcp', 'utf8')
+    .split('\n')
+    .filter((line) => line.includes(remote)).length
+}
+
+describe.skipIf(process.platform !== 'linux')('an upstream that accepts no connections', () => {
+  test('holds a bounded number of descriptors, however many requests give up', async () => {
+    const listener = await listenWithoutAccepting()
+    transport = openTransport('socket', { connectMs: 300 })
+    const ask = () => failureOf(transport.send(request(`http://127.0.0.1:${listener.port}`)))
+    try {
+      let most = 0
+      const asked: Promise<unknown>[] = []
+      for (let round = 0; round < 60; round++) {
+        asked.push(...Array.from({ length: 10 }, ask))
+        await Bun.sleep(50)
+        most = Math.max(most, connectingTo(listener.port))
+      }
+      for (const error of await Promise.all(asked)) expect(error).toMatchObject(connectTimeout)
+      expect(most).toBeGreaterThan(connectsPerOriginMax / 2)
+      expect(most).toBeLessThanOrEqual(3 * connectsPerOriginMax)
+      server = await serveScript(async (peer) =>
+        peer.nextRequest().then(() => peer.write(okAnswer)),
+      )
+      expect(await textOf(await transport.send(request(server.url)))).toBe('ok')
+    } finally {
+      listener.close()
+    }
+  })
+
+  test('further requests fail at once while too many connects are pending', async () => {
+    const listener = await listenWithoutAccepting()
+    transport = openTransport('socket', { connectMs: 600_000 })
+    const controller = new AbortController()
+    const { signal } = controller
+    const ask = () =>
+      failureOf(transport.send(request(`http://127.0.0.1:${listener.port}`, { signal })))
+    try {
+      const pending = Array.from({ length: connectsPerOriginMax }, ask)
+      expect(await ask()).toMatchObject(connectTimeout)
+      expect(await ask()).toMatchObject(connectTimeout)
+      const reason = new Error('the clients have left')
+      controller.abort(reason)
+      expect(new Set(await Promise.all(pending))).toEqual(new Set([reason]))
+    } finally {
+      listener.close()
+    }
+  })
+
+  test('sockets that are given up after the upstream has stalled are closed', async () => {
+    const listener = await listenWithoutAccepting()
+    const url = `http://127.0.0.1:${listener.port}`
+    try {
+      transport = openTransport('socket', { connectMs: 1_500 })
+      await failureOf(transport.send(request(url)))
+      const before = connectingTo(listener.port)
+      const controller = new AbortController()
+      const { signal } = controller
+      const answers = Array.from({ length: 20 }, () =>
+        failureOf(transport.send(request(url, { signal }))),
+      )
+      await until(() => connectingTo(listener.port) === before + 20)
+      controller.abort()
+      await Promise.all(answers)
+      await until(() => connectingTo(listener.port) <= before)
+    } finally {
+      listener.close()
+    }
+    // The kernel itself would close them after 130 s.
+  }, 60_000)
+
+  test('is used again once it accepts connections', async () => {
+    const listener = await listenWithoutAccepting()
+    const { port } = listener
+    transport = openTransport('socket', { connectMs: 1_500 })
+    const ask = () => transport.send(request(`http://127.0.0.1:${port}`))
+    await Promise.all(Array.from({ length: connectsPerOriginMax }, () => failureOf(ask())))
+    listener.close()
+    const recovered = Bun.serve({ port, hostname: '127.0.0.1', fetch: () => new Response('ok') })
+    try {
+      const answers = await Promise.all(Array.from({ length: 100 }, ask))
+      expect(new Set(await Promise.all(answers.map(textOf)))).toEqual(new Set(['ok']))
+    } finally {
+      await recovered.stop(true)
+    }
+  })
+})
+
+test('a burst of more connects than may be pending is served', async () => {
+  server = await serveScript(async (peer) => {
+    await peer.nextRequest()
+    await peer.write(okAnswer)
+  })
+  const { url } = server
+  const answers = Array.from({ length: 5 * connectsPerOriginMax }, async () =>
+    textOf(await transport.send(request(url))),
+  )
+  expect(new Set(await Promise.all(answers))).toEqual(new Set(['ok']))
+})
+
+test('refused connects give their turn to the next', async () => {
+  server = await serveScript(() => {})
+  const { url } = server
+  server.stop()
+  const errors = await Promise.all(
+    Array.from({ length: 3 * connectsPerOriginMax }, () => failureOf(transport.send(request(url)))),
+  )
+  for (const error of errors) expect(error).toMatchObject({ kind: 'upstream_unreachable' })
+})
