@@ -22,12 +22,8 @@ export type SocketTransportOptions = {
 }
 
 /**
-<<<<<<< HEAD
- * An HTTP/1.1 client over plain sockets: strict, without redirects or a limit on concurrent requests. It pools connections, and retries a request once on a new connection when a
-=======
- * An HTTP/1.1 client over plain sockets: strict, without redirects, decompression or a limit on
- * concurrent requests, only on concurrent connects. It pools connections, and retries a request once on a new connection when a
->>>>>>> 6755fb9 (transport: connects to one upstream are bounded, so that a black hole keeps few descriptors)
+ * An HTTP/1.1 client over plain sockets: strict, without redirects or a limit on concurrent requests,
+ * only on concurrent connects. It pools connections, and retries a request once on a new one when a
  * pooled one is stale. An invalid request (its URL or headers) throws a plain error.
  */
 export function createSocketTransport(
