@@ -167,14 +167,18 @@ function searchArguments(prompt: string): string {
   return JSON.stringify({ queries: [prompt.slice(0, queryCharsMax)] })
 }
 
+/** A passage of a search result. */
+const passageElement =
+  /<(passage-\w+) marker="(【\d+】)" file="([^"]*)"(?: page="(\d+)")?>\n([\s\S]*?)\n<\/\1>/
+
 /** Quotes the first passage of a search result with its marker; null if there is none. */
 function quotePassage(result: string): string | null {
-  const [, best] = result.split(/\n\n(?=【\d+】 )/)
-  if (best === undefined) return null
-  const [head = '', ...lines] = best.split('\n')
-  const [marker, ...origin] = head.split(' ')
-  const words = lines.join(' ').match(/\S+/g) ?? []
+  const found = passageElement.exec(result)
+  if (found === null) return null
+  const [, , marker = '', file = '', page, text = ''] = found
+  const words = text.match(/\S+/g) ?? []
   const quoted = words.slice(0, quotedWordsMax).join(' ')
   const more = words.length > quotedWordsMax ? ' …' : ''
-  return `It says in ${origin.join(' ')}: "${quoted}${more}" ${marker}\n\nI am a demo model and run without a network.`
+  const origin = page === undefined ? file : `${file}, page ${page}`
+  return `It says in ${origin}: "${quoted}${more}" ${marker}\n\nI am a demo model and run without a network.`
 }

@@ -17,15 +17,23 @@ export function joinPages(pages: readonly string[]): DocumentText {
 }
 
 /**
- * Composes characters, unifies line ends, and removes control characters, lone surrogates and empty
- * lines in series, so that the database accepts every text.
+ * Characters that nobody sees and models read: tags, variation selectors of the supplement, bidirectional
+ * controls, soft hyphens, spaces of no width. Joiners stay, since scripts and emoji need them.
+ */
+export const invisible =
+  /\u034f|[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e01ef}]/gu
+
+/**
+ * Composes characters, unifies line ends, and removes control and invisible characters, lone surrogates
+ * and empty lines in series, so that the database accepts every text.
  */
 export function normalizeText(text: string): string {
   return text
     .toWellFormed()
     .normalize('NFC')
     .replace(/\r\n?|\u2028|\u2029/g, '\n')
-    .replace(/(?![\t\n])[\p{Cc}\ufeff]/gu, '')
+    .replace(/(?![\t\n])\p{Cc}/gu, '')
+    .replace(invisible, '')
     .split('\n')
     .map((line) => line.trimEnd())
     .join('\n')

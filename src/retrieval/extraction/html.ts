@@ -1,10 +1,11 @@
 import TurndownService from 'turndown'
 import { tableRow } from './document-text.ts'
+import { visibleDocument } from './visible-html.ts'
 
 /** Elements without visible text. */
 const hiddenElements = ['script', 'style', 'noscript', 'template', 'iframe', 'object'] as const
 
-/** The text of an HTML document as Markdown. */
+/** The visible text of an HTML document as Markdown. */
 export function htmlToText(html: string): string {
   const service = new TurndownService({
     headingStyle: 'atx',
@@ -32,7 +33,7 @@ export function htmlToText(html: string): string {
   service.addRule('tables', { filter: 'table', replacement: (text) => `\n\n${text}\n\n` })
   // Escapes would interfere with searches.
   service.escape = (text) => text
-  return service.turndown(html.replaceAll('\u0000', ''))
+  return service.turndown(visibleDocument(html.replaceAll('\u0000', '')))
 }
 
 function linkText(text: string, node: TurndownService.Node): string {

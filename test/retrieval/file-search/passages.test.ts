@@ -25,11 +25,15 @@ test('numbers continue across searches, and a passage keeps its number', () => {
 })
 
 test('each passage follows its marker, with its file and page', () => {
+  const registry = createPassageRegistry()
   const rendered = renderPassages(
     [passage('Until March.', { filename: 'leave.pdf', page: 4 }), passage('By train.')],
-    createPassageRegistry(),
+    registry,
   )
-  expect(rendered).toContain('【1】 leave.pdf, page 4\nUntil March.\n\n【2】 a.txt\nBy train.')
+  const tag = `passage-${registry.boundary}`
+  expect(rendered).toContain(
+    `<${tag} marker="【1】" file="leave.pdf" page="4">\nUntil March.\n</${tag}>\n\n<${tag} marker="【2】" file="a.txt">\nBy train.\n</${tag}>`,
+  )
 })
 
 test('an empty result says so', () => {

@@ -96,7 +96,9 @@ describe('a model with file search', () => {
     expect(first.tools).toMatchObject([{ type: 'function', function: { name: 'file_search' } }])
     expect(second.messages.at(-1)).toMatchObject({
       role: 'tool',
-      content: expect.stringContaining('【1】 leave.txt\nHoliday may be carried over until March.'),
+      content: expect.stringContaining(
+        'marker="【1】" file="leave.txt">\nHoliday may be carried over until March.',
+      ),
     })
     expect(textPart(response)).toMatchObject({
       text: 'Until March.',
@@ -222,7 +224,7 @@ test('leaves passages that a later turn can cite without another search', async 
   expect(lastMessages).toEqual([
     'user',
     'assistant',
-    expect.stringContaining('【1】 leave.txt\nHoliday'),
+    expect.stringContaining('marker="【1】" file="leave.txt">\nHoliday'),
     'assistant',
     'user',
   ])
@@ -235,6 +237,9 @@ test('a native server gets a function and its result', async () => {
   expect(types(response)).toEqual(['file_search_call', 'message'])
   expect(asks().at(-1).input.slice(-2)).toMatchObject([
     { type: 'function_call', name: 'file_search' },
-    { type: 'function_call_output', output: expect.stringContaining('【1】 leave.txt') },
+    {
+      type: 'function_call_output',
+      output: expect.stringContaining('marker="【1】" file="leave.txt">'),
+    },
   ])
 })

@@ -99,26 +99,26 @@ describe('the limit of input text', () => {
   const file = { type: 'input_file', file_data: 'A'.repeat(5000) }
 
   test('is a number of characters, without images and files', () => {
-    expect(parse({ input: 'é'.repeat(1000) }).request.items).toHaveLength(1)
-    const content = [{ type: 'input_text', text: 'x'.repeat(1000) }, image, file]
+    expect(parse({ input: 'é'.repeat(2000) }).request.items).toHaveLength(1)
+    const content = [{ type: 'input_text', text: 'x'.repeat(2000) }, image, file]
     expect(itemsOf({ role: 'user', content })).toHaveLength(1)
   })
 
   test.each([
-    ['a text', 'x'.repeat(1001)],
-    ['one message', [{ role: 'user', content: 'x'.repeat(1001) }]],
-    ['many messages', Array(11).fill({ role: 'user', content: 'x'.repeat(100) })],
-    ['arguments', [{ ...call, arguments: 'x'.repeat(1001) }]],
+    ['a text', 'x'.repeat(2001)],
+    ['one message', [{ role: 'user', content: 'x'.repeat(2001) }]],
+    ['many messages', Array(11).fill({ role: 'user', content: 'x'.repeat(200) })],
+    ['arguments', [{ ...call, arguments: 'x'.repeat(2001) }]],
     [
       'a tool output',
-      [call, { type: 'function_call_output', call_id: 'a', output: 'x'.repeat(999) }],
+      [call, { type: 'function_call_output', call_id: 'a', output: 'x'.repeat(1999) }],
     ],
   ])('is exceeded by %s', (_, input) => {
     expect(refusalOf({ input })).toMatchObject({
       kind: 'request_too_large',
       status: 413,
       param: 'input',
-      message: 'The text of the input exceeds the limit of 1000 characters.',
+      message: 'The text of the input exceeds the limit of 2000 characters.',
     })
   })
 

@@ -182,7 +182,11 @@ describe('a search in the input', () => {
         type: 'tool-result',
         callId: 'fs_1',
         parts: [
-          { text: expect.stringContaining('【1】 a.txt\nUntil March.\n\n【2】 b.txt\nBy train.') },
+          {
+            text: expect.stringMatching(
+              /marker="【1】" file="a.txt">\nUntil March\.\n[^\n]+\n\n[^\n]+"【2】" file="b.txt">\nBy train\./,
+            ),
+          },
         ],
       },
     ])
@@ -196,7 +200,9 @@ describe('a search in the input', () => {
     const [text] = request.items.flatMap((item) =>
       item.type === 'tool-result' && item.callId === 'fs_2' ? item.parts : [],
     )
-    expect(text).toMatchObject({ text: expect.stringMatching(/【2】 b\.txt[\s\S]+【3】 c\.txt/) })
+    expect(text).toMatchObject({
+      text: expect.stringMatching(/"【2】" file="b\.txt"[\s\S]+"【3】" file="c\.txt"/),
+    })
   })
 
   test.each([null, undefined])('whose results are %p is reported as such', (results) => {

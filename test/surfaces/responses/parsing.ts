@@ -7,7 +7,7 @@ import { checkDescribed } from '#test/support/described-shapes.ts'
 import { testSeals } from '#test/support/sealing.ts'
 
 /** Small, so that tests can exceed them. */
-const limits = { inputCharsMax: 1000, inputItemsMax: 20, toolsMax: 10 }
+const limits = { inputCharsMax: 2000, inputItemsMax: 20, toolsMax: 10 }
 
 export const context = { limits, history: noHistory, seals: testSeals }
 
