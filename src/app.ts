@@ -1,4 +1,5 @@
 import { Elysia } from 'elysia'
+import { allowedMethods } from './api/allowed-methods.ts'
 import type { Endpoint } from './api/endpoint.ts'
 import { mountEndpoints } from './api/mount.ts'
 import { docsEndpoints } from './docs/endpoints.ts'
@@ -10,11 +11,19 @@ import { socketSettings } from './surfaces/responses/websocket.ts'
 /** The HTTP application: the request lifecycle and the endpoints of every module. */
 export function buildApp(services: Services) {
   const { config, log, draining } = services
+  const endpoints = listEndpoints(services)
   // Elysia would look for the path behind the first eleven characters of a URL: `http://gw/v1/…` is
   // shorter than it expects an origin to be.
   return new Elysia({ handler: { standardHostname: false }, websocket: socketSettings(config) })
-    .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining }))
-    .use(mountEndpoints(listEndpoints(services), services))
+    .use(
+      requestLifecycle({
+        log,
+        newRequestId: () => newId('req_'),
+        draining,
+        allowedMethods: allowedMethods(endpoints),
+      }),
+    )
+    .use(mountEndpoints(endpoints, services))
 }
 
 /** Every endpoint of the API. */

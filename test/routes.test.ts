@@ -169,6 +169,60 @@ test('a refusal has the error shape of its surface on every route', async () => 
   }
 })
 
+describe('another method than those of a path', () => {
+  const methods = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT']
+  const stranger = () => callerNamed('strangers with a token').headers
+
+  test('is refused on every path, with the methods that it has', async () => {
+    const paths = new Set(listRoutes().map(({ path }) => path))
+    expect(paths.size).toBeGreaterThan(80)
+    for (const path of paths) {
+      const answers = await Promise.all(
+        methods.map(async (method) => {
+          const answer = await ask({ method, path, permission: null }, stranger())
+          await answer.body?.cancel()
+          return { method, status: answer.status, allow: answer.headers.get('allow') }
+        }),
+      )
+      const [refused, served] = [true, false].map((is) =>
+        answers.filter(({ status }) => is === (status === 405)),
+      )
+      expect(refused, path).not.toBeEmpty()
+      const methodsServed = served?.map(({ method }) => method).join(', ')
+      for (const { allow } of refused ?? []) expect(allow, path).toBe(methodsServed ?? null)
+    }
+  })
+
+  test.each([
+    ['PUT', '/v1/responses', 'GET, HEAD, POST'],
+    ['POST', '/v1/models/org%2Flarge?x=1', 'GET, HEAD'],
+    ['DELETE', '/v1/files/search/', 'GET, HEAD, POST'],
+    ['GET', '/v1/responses/input_tokens', 'POST'],
+    ['GET', '/compat/v1/messages', 'POST'],
+    ['DELETE', '/compat/v1/messages/count_tokens', 'POST'],
+  ])('%s %s has the error shape of its surface', async (method, path, allow) => {
+    const failure = await readFailure(await fetch(gateway.url + path, { method }), gateway)
+    const { status, code, type, headers } = failure
+    expect({ status, code, type }).toEqual({
+      status: 405,
+      code: 'method_not_allowed',
+      type: 'invalid_request_error',
+    })
+    expect([headers.get('allow'), headers.get('x-should-retry')]).toEqual([allow, 'false'])
+    expect(headers.has('request-id')).toBe(path.startsWith('/compat/'))
+  })
+
+  test.each(['/v1/chat/completions', '/v1/files/x/y/z', '/compat/v1/nope', '/nope'])(
+    '%s is unknown to every method',
+    async (path) => {
+      for (const method of methods) {
+        const answer = await fetch(gateway.url + path, { method })
+        expect([answer.status, answer.headers.get('allow')]).toEqual([404, null])
+      }
+    },
+  )
+})
+
 describe('public routes', () => {
   test.each(probes)('%s responds without a credential', async (path) => {
     const answer = await fetch(gateway.url + path)

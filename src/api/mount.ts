@@ -1,4 +1,4 @@
-import { Elysia } from 'elysia'
+import { Elysia, NotFoundError } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { authorize } from '#auth/guard.ts'
 import type { Principal } from '#auth/principal.ts'
@@ -6,6 +6,7 @@ import { type BodyLimits, readJsonBody } from '#http/body.ts'
 import { noteFailedRequest, requestIdOf } from '#http/request-lifecycle.ts'
 import { AppError } from '#lib/errors.ts'
 import { readTraceContext, type TraceContext } from '#lib/request-context.ts'
+import { shadowingRoutes } from './allowed-methods.ts'
 import {
   type CallerContext,
   type Endpoint,
@@ -31,7 +32,14 @@ export function mountEndpoints(endpoints: readonly Endpoint[], deps: MountDeps) 
   for (const endpoint of endpoints) {
     app.route(endpoint.method, endpoint.path, serve(endpoint, deps), { parse: 'none' })
   }
+  for (const { method, path } of shadowingRoutes(endpoints)) {
+    app.route(method, path, refuseMethod, { parse: 'none' })
+  }
   return app
+}
+
+function refuseMethod(): never {
+  throw new NotFoundError()
 }
 
 /** The part of Elysia's handler context that endpoints use. */

@@ -13,17 +13,17 @@ const howToSend =
 
 /**
  * The credential of a request. `X-Api-Key` takes precedence without fallback: an invalid key beside
- * a valid token is refused. A WebSocket client, which often cannot set headers, may send it in the
+ * a valid token is refused, while an empty value counts as absent. A WebSocket client, which often cannot set headers, may send it in the
  * query parameter `token` or, like browser SDKs, in the name of a subprotocol.
  */
 export function readCredential(request: Request, rules: { bearerKeys: boolean }): Credential {
   const { headers } = request
   if (isUpgrade(request)) {
-    const token = new URL(request.url).searchParams.get('token') ?? readProtocolToken(headers)
-    if (token !== null) return readToken(token)
+    const token = new URL(request.url).searchParams.get('token') || readProtocolToken(headers)
+    if (token) return readToken(token)
   }
   const key = headers.get('x-api-key')
-  if (key !== null) return { kind: 'api-key', key }
+  if (key) return { kind: 'api-key', key }
   const authorization = headers.get('authorization')
   const bearer = authorization && /^bearer +(.+)$/i.exec(authorization)?.[1]
   if (!bearer) throw new AppError('missing_credentials', howToSend)

@@ -6,7 +6,7 @@ export function errorResponse(
   error: AppError,
   { path, requestId }: { path: string; requestId: string },
 ): Response {
-  const headers = { ...retryHeaders(error), 'x-request-id': requestId }
+  const headers = { ...errorHeaders(error), 'x-request-id': requestId }
   if (!isMessagesPath(path)) {
     return Response.json(renderError(error), { status: error.status, headers })
   }
@@ -45,11 +45,7 @@ export function renderMessagesError(error: AppError) {
   }
 }
 
-/**
- * SDKs retry 408, 409, 429 and 5xx unless `x-should-retry` is false. Requests that the gateway has
- * retried itself, or that failed slowly, must not be multiplied.
- */
-function retryHeaders(error: AppError): Record<string, string> {
+function errorHeaders(error: AppError): Record<string, string> {
   const headers: Record<string, string> = {}
   if (error.retryAfterS !== undefined) headers['retry-after'] = String(Math.ceil(error.retryAfterS))
   // A kept connection would bring the next request to this worker, or use a descriptor.
@@ -60,10 +56,18 @@ function retryHeaders(error: AppError): Record<string, string> {
   if (error.etag !== undefined) headers['etag'] = entityTag(error.etag)
   if (error.status === 401) headers['www-authenticate'] = 'Bearer'
   if (error.kind === 'upgrade_required') headers['upgrade'] = 'websocket'
-  if (error.status === 429 || error.status >= 500) {
-    headers['x-should-retry'] = String(error.kind === 'rate_limit_exceeded' || error.status === 503)
-  }
+  if (error.allowedMethods !== undefined) headers['allow'] = error.allowedMethods.join(', ')
+  headers['x-should-retry'] = String(isRetryable(error))
   return headers
+}
+
+/**
+ * SDKs retry 408, 409, 429 and 5xx unless `x-should-retry` is false. Requests that the gateway has
+ * retried itself, that failed slowly, or that would fail again must not be multiplied.
+ */
+function isRetryable({ kind, status, retryAfterS }: AppError): boolean {
+  if (status === 503 || kind === 'rate_limit_exceeded' || kind === 'request_timeout') return true
+  return kind === 'conflict' && retryAfterS !== undefined
 }
 
 const overloads: ReadonlySet<ErrorKind> = new Set([

@@ -12,6 +12,8 @@ export function requestLifecycle(deps: {
   log: Log
   newRequestId: () => string
   draining: () => boolean
+  /** The methods that a path is served for; without it, every unknown endpoint is 404. */
+  allowedMethods?: (path: string) => readonly string[]
 }) {
   return new Elysia({ name: 'request-lifecycle' })
     .onRequest(({ request, set }) => {
@@ -28,7 +30,10 @@ export function requestLifecycle(deps: {
     })
     .onError(({ error, code, set, request, path }) => {
       const { method } = request
-      const failure = fromFramework(error, code, { method, path })
+      const failure =
+        code === 'NOT_FOUND'
+          ? unknownEndpoint(method, path, deps.allowedMethods?.(path) ?? [])
+          : fromFramework(error, code)
       const requestId = requestIdOf(set)
       const response = errorResponse(failure, { path, requestId })
       const context = failedContexts.get(request) ?? { requestId }
@@ -61,18 +66,22 @@ function pathOf(url: string): string {
   return query === -1 ? url.slice(start) : url.slice(start, query)
 }
 
-/** Elysia's own errors: an unknown path, an unreadable body. */
-function fromFramework(
-  error: unknown,
-  code: string | number,
-  { method, path }: { method: string; path: string },
-): AppError {
-  if (error instanceof AppError) return error
-  if (code === 'NOT_FOUND') {
-    // The headers of a HEAD request, `content-length` among them, are those of GET (RFC 9110, 9.3.2).
-    const served = method === 'HEAD' ? 'GET' : method
+function unknownEndpoint(method: string, path: string, allowed: readonly string[]): AppError {
+  // The headers of a HEAD request, `content-length` among them, are those of GET (RFC 9110, 9.3.2).
+  const served = method === 'HEAD' ? 'GET' : method
+  if (allowed.length === 0) {
     return new AppError('not_found', `No such endpoint: ${served} ${path}.`)
   }
+  return new AppError(
+    'method_not_allowed',
+    `${path} does not support ${served}; use ${allowed.join(', ')}.`,
+    { allowedMethods: allowed },
+  )
+}
+
+/** Elysia's own error is an unreadable body. */
+function fromFramework(error: unknown, code: string | number): AppError {
+  if (error instanceof AppError) return error
   if (code === 'PARSE') {
     return new AppError('malformed_json', 'The request body is not valid JSON.', { cause: error })
   }

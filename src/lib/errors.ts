@@ -10,6 +10,7 @@ const kinds = {
   invalid_encrypted_content: { status: 400, type: 'invalid_request_error' },
   context_length_exceeded: { status: 400, type: 'invalid_request_error' },
   request_timeout: { status: 408, type: 'invalid_request_error' },
+  method_not_allowed: { status: 405, type: 'invalid_request_error' },
   upgrade_required: { status: 426, type: 'invalid_request_error' },
   request_too_large: { status: 413, type: 'invalid_request_error' },
   unsupported_encoding: { status: 415, type: 'invalid_request_error' },
@@ -71,6 +72,8 @@ export type ErrorDetails = {
   retryAfterS?: number
   /** The entity tag of the current version, after a failed `If-Match`. */
   etag?: string
+  /** The methods of the path, after a request with another one. */
+  allowedMethods?: readonly string[]
   /** The error response of an upstream, relayed to callers of the same protocol. */
   relay?: RelayedError
   cause?: unknown
@@ -93,6 +96,7 @@ export class AppError extends Error {
   readonly param: string | null
   readonly retryAfterS: number | undefined
   readonly etag: string | undefined
+  readonly allowedMethods: readonly string[] | undefined
   readonly relay: RelayedError | undefined
 
   constructor(kind: ErrorKind, publicMessage: string, details: ErrorDetails = {}) {
@@ -105,6 +109,7 @@ export class AppError extends Error {
     this.param = details.param ?? null
     this.retryAfterS = details.retryAfterS
     this.etag = details.etag
+    this.allowedMethods = details.allowedMethods
     this.relay = details.relay
   }
 }

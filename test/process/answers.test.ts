@@ -59,25 +59,29 @@ test('an HTTP/1.0 client without a Host header is served, and its connection clo
   expect(stream.body).toEndWith('data: [DONE]\n\n')
 })
 
+test.each(['GET /nope', 'GET /v1', 'GET /v1/nope', 'POST /v1/chat/completions', 'OPTIONS /nope'])(
+  '%s is not found, in the error shape of its surface',
+  async (start) => {
+    const answer = await send(`${start} HTTP/1.1`)
+    expect(answer.status).toBe(404)
+    const path = start.split(' ')[1] ?? ''
+    expect(errorOf(answer)).toMatchObject({ type: 'not_found_error', param: null })
+    expect(answer.body).toContain(`${path}.`)
+  },
+)
+
 test.each([
-  'GET /nope',
-  'GET /v1',
-  'GET /v1/nope',
-  'POST /v1/chat/completions',
-  'PATCH /v1/responses',
-  'PUT /v1/models',
-  'POST /v1/models/demo',
-  'PATCH /v1/api-keys',
-  'DELETE /readyz',
-  'OPTIONS /v1/responses',
-  'OPTIONS /nope',
-  'TRACE /v1/models',
-])('%s is not found, in the error shape of its surface', async (start) => {
+  ['PATCH /v1/responses', 'GET, HEAD, POST'],
+  ['PUT /v1/models', 'GET, HEAD'],
+  ['POST /v1/models/demo', 'GET, HEAD'],
+  ['PATCH /v1/api-keys', 'GET, HEAD, POST'],
+  ['DELETE /readyz', 'GET, HEAD'],
+  ['OPTIONS /v1/responses', 'GET, HEAD, POST'],
+  ['TRACE /v1/models', 'GET, HEAD'],
+])('%s is refused with the methods of the path: %s', async (start, allow) => {
   const answer = await send(`${start} HTTP/1.1`)
-  expect([404, 405]).toContain(answer.status)
-  const path = start.split(' ')[1] ?? ''
-  expect(errorOf(answer)).toMatchObject({ type: 'not_found_error', param: null })
-  expect(answer.body).toContain(`${path}.`)
+  expect([answer.status, answer.headers['allow']]).toEqual([405, allow])
+  expect(errorOf(answer)).toMatchObject({ type: 'invalid_request_error', param: null })
 })
 
 test.each(['/readyz', '/v1/models', '/v1/models/demo', '/nope'])(

@@ -26,6 +26,7 @@ export async function readFailure(answer: Response, gateway: Gateway): Promise<T
     ? readMessagesError(text, answer.headers)
     : readError(text)
   for (const word of [code, type, message]) expect(typeof word).toBe('string')
+  expect(answer.headers.get('x-should-retry')).toBeOneOf(['true', 'false'])
   expect(requestId).toMatch(/^req_\w{26}$/)
   expect(logOf(gateway, requestId).map(({ status }) => status)).toContain(answer.status)
   return {

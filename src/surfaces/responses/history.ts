@@ -81,7 +81,7 @@ async function loadItems(
   throw new AppError(
     'conflict',
     `The response ${quote(previousResponseId)} is not finished; wait for it to end, or cancel it.`,
-    { code: 'previous_response_not_finished', param: 'previous_response_id' },
+    { code: 'previous_response_not_finished', param: 'previous_response_id', retryAfterS: 1 },
   )
 }
 

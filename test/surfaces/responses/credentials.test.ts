@@ -42,6 +42,9 @@ describe('accepted', () => {
     ['an API key in Authorization', () => bearer(key)],
     ['an API key in X-Api-Key', () => ({ 'x-api-key': key })],
     ['an API key with an invalid token', () => ({ 'x-api-key': key, ...bearer('nonsense') })],
+    ['a token with an empty API key', () => ({ 'x-api-key': '', ...bearer(token) })],
+    ['an API key in Authorization with an empty one', () => ({ 'x-api-key': ' ', ...bearer(key) })],
+    ['an API key with an empty bearer', () => ({ 'x-api-key': key, ...bearer('') })],
     ['an API key with another scheme', () => ({ 'x-api-key': key, authorization: 'Basic eDp5' })],
   ])('%s', async (_what, headers) => {
     const answer = await ask(gateway, headers())
@@ -61,7 +64,12 @@ describe.each([
     ['an empty bearer', () => ({ authorization: 'Bearer ' }), 'missing_credentials'],
     ['a malformed token', () => bearer('nonsense'), 'invalid_token'],
     ['a token with a changed character', () => bearer(changedSignature(token)), 'invalid_token'],
-    ['an empty API key', () => ({ 'x-api-key': '' }), 'invalid_api_key'],
+    ['an empty API key', () => ({ 'x-api-key': '' }), 'missing_credentials'],
+    [
+      'an empty API key with an invalid token',
+      () => ({ 'x-api-key': '', ...bearer('nonsense') }),
+      'invalid_token',
+    ],
     ['an API key with a changed character', () => bearer(changed(key)), 'invalid_api_key'],
     ['a token in X-Api-Key', () => ({ 'x-api-key': token }), 'invalid_api_key'],
     [

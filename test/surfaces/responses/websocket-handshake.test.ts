@@ -30,6 +30,13 @@ describe('a credential', () => {
     ['Authorization, a key', () => ({ headers: { authorization: `Bearer ${key}` } })],
     ['X-Api-Key', () => ({ headers: { 'x-api-key': key } })],
     ['?token=', () => ({ path: `${path}?token=${token}` })],
+    [
+      'Authorization, with an empty ?token= and an empty X-Api-Key',
+      () => ({
+        path: `${path}?token=`,
+        headers: { authorization: `Bearer ${token}`, 'x-api-key': '' },
+      }),
+    ],
     ['?token=, a key', () => ({ path: `${path}?token=${key}` })],
     [
       'a subprotocol',
