@@ -160,7 +160,7 @@ describe('an unreachable server', () => {
     expect(await startErrorOf(open({ databaseUrl, dataFolder: '/nowhere' }))).toContain(
       'no response',
     )
-  }, 60_000)
+  })
 
   test('requires a URL', async () => {
     const message = await startErrorOf(open({ databaseUrl: 'nonsense', dataFolder: '/nowhere' }))
@@ -280,7 +280,7 @@ describe.skipIf(serverUrl === undefined)('a PostgreSQL server', () => {
     expect([...halves]).toEqual([])
     await database.close()
     await proxy.stop()
-  }, 60_000)
+  })
 
   test('explains how to create the extension', async () => {
     const place = await newPlace()

@@ -36,7 +36,7 @@ describe('the embedded database', () => {
     await database.ping()
     await database.close()
     expect(existsSync(join(dataFolder, 'pglite.new-before'))).toBe(false)
-  }, 120_000)
+  })
 
   test('rejects a data folder that is in use', async () => {
     const dataFolder = await newFolder()
@@ -82,7 +82,7 @@ describe('the embedded database', () => {
       { name: 'kept', permissions: [] },
     ])
     await database.close()
-  }, 60_000)
+  })
 
   test('is accessible to its own user only', async () => {
     const dataFolder = await newFolder()

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,8 +7,6 @@ import { createTestPlace, type TestPlace } from '#test/support/database.ts'
 import { startInstallProcess } from '#test/support/installing/install-process.ts'
 import { type ModelOrigin, startModelOrigin } from '#test/support/model-origin.ts'
 import { ggufOf, sha256Of } from './installer-fixture.ts'
-
-setDefaultTimeout(120_000)
 
 let place: TestPlace
 let folder: string

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,11 +7,9 @@ import { asRecord, type JsonObject } from '#lib/json.ts'
 import { checkedFetch } from '#test/support/checked-fetch.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
-import { lacksLlama, llamaPackage, modelPatienceMs, quietSettings } from '#test/support/llama.ts'
+import { lacksLlama, llamaPackage, quietSettings } from '#test/support/llama.ts'
 import { type ModelOrigin, startModelOrigin } from '#test/support/model-origin.ts'
 import { tinyGguf } from '#test/support/tiny-gguf.ts'
-
-setDefaultTimeout(modelPatienceMs)
 
 /** End to end: a model is installed by URL, listed, called and deleted. */
 

@@ -21,7 +21,7 @@ const loopback: OutboundPolicy = {
   hosts: ['*'],
   portsAllowed: [],
   private: true,
-  timeoutMs: 5_000,
+  timeoutMs: 60_000,
   bodyBytesMax: 1_000,
 }
 const toLoopback = async () => ['127.0.0.1']

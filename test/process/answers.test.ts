@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { isRecord, parseJson } from '#lib/json.ts'
 import { eventually } from '#test/support/eventually.ts'
 import {
   type GatewayProcess,
-  patienceMs,
   signToken,
   startGatewayProcess,
   stopProcesses,
 } from '#test/support/process.ts'
 import { exchangeBytes, type ParsedAnswer, parseAnswer } from '#test/support/raw-exchange.ts'
-
-setDefaultTimeout(2 * patienceMs)
 
 let gateway: GatewayProcess
 let token: string

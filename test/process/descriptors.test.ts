@@ -1,4 +1,4 @@
-import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { parseJson } from '#lib/json.ts'
 import { eventually } from '#test/support/eventually.ts'
@@ -6,14 +6,11 @@ import { type HeldUpstream, startHeldUpstream } from '#test/support/held-upstrea
 import {
   childrenOf,
   type GatewayProcess,
-  patienceMs,
   signToken,
   startGatewayProcess,
   stopProcesses,
 } from '#test/support/process.ts'
 import { openSocket, parseAnswer } from '#test/support/raw-exchange.ts'
-
-setDefaultTimeout(2 * patienceMs)
 
 const openFilesMax = 512
 let upstream: HeldUpstream | undefined

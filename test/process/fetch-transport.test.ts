@@ -1,10 +1,8 @@
-import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, expect, test } from 'bun:test'
 import { eventually } from '#test/support/eventually.ts'
 import { type HeldUpstream, startHeldUpstream } from '#test/support/held-upstream.ts'
-import { patienceMs, signToken, startGatewayProcess, stopProcesses } from '#test/support/process.ts'
+import { signToken, startGatewayProcess, stopProcesses } from '#test/support/process.ts'
 import { openSocket } from '#test/support/raw-exchange.ts'
-
-setDefaultTimeout(2 * patienceMs)
 
 let upstream: HeldUpstream | undefined
 

@@ -1,16 +1,15 @@
-import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { isRecord } from '#lib/json.ts'
 import {
   type GatewayProcess,
   inheritedEnvironment,
   launchGateway,
-  patienceMs,
   stopProcesses,
   temporaryFolder,
 } from '#test/support/process.ts'
+import { patienceMs } from '#test/support/time-limits.ts'
 
-setDefaultTimeout(2 * patienceMs)
 afterEach(stopProcesses)
 
 /** As on a new machine: no database, no identity provider, an empty data folder. */

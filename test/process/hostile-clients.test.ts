@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import type { Socket } from 'node:net'
 import { createDice } from '#test/support/dice.ts'
 import { readEvents } from '#test/support/event-reading.ts'
@@ -8,14 +8,11 @@ import {
   configFile,
   type GatewayProcess,
   openDescriptors,
-  patienceMs,
   signToken,
   startGatewayProcess,
   stopProcesses,
 } from '#test/support/process.ts'
 import { exchangeBytes, openSocket } from '#test/support/raw-exchange.ts'
-
-setDefaultTimeout(2 * patienceMs)
 
 const seed = 20_240_607
 let gateway: GatewayProcess

@@ -1,4 +1,4 @@
-import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { readEvents } from '#test/support/event-reading.ts'
 import {
@@ -6,7 +6,6 @@ import {
   configFile,
   type GatewayProcess,
   inheritedEnvironment,
-  patienceMs,
   residentBytes,
   signToken,
   startGatewayProcess,
@@ -16,7 +15,6 @@ import { openSocket } from '#test/support/raw-exchange.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
 import type { CrowdReport } from '#test/support/stream-crowd.ts'
 
-setDefaultTimeout(2 * patienceMs)
 afterEach(stopProcesses)
 
 /** Many times what sockets and buffers on the way hold. */

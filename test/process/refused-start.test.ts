@@ -1,4 +1,4 @@
-import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, expect, test } from 'bun:test'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -6,13 +6,11 @@ import { createEmbeddedPlace } from '#test/support/database.ts'
 import {
   launchGateway,
   type ProcessOptions,
-  patienceMs,
   startGatewayProcess,
   stopProcesses,
   temporaryFolder,
 } from '#test/support/process.ts'
 
-setDefaultTimeout(2 * patienceMs)
 afterEach(stopProcesses)
 
 /** The exit code and the message for the operator, which is never a stack trace. */

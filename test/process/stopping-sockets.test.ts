@@ -1,8 +1,7 @@
-import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, expect, test } from 'bun:test'
 import { eventually } from '#test/support/eventually.ts'
 import {
   type GatewayProcess,
-  patienceMs,
   signToken,
   startGatewayProcess,
   stopProcesses,
@@ -10,8 +9,6 @@ import {
 import { openSocket, readTurn, type SocketClient } from '#test/support/socket-client.ts'
 
 /** WebSockets at shutdown. */
-
-setDefaultTimeout(2 * patienceMs)
 afterEach(stopProcesses)
 
 /** The demo model emits about thirty words per second. */

@@ -1,11 +1,9 @@
-import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, expect, test } from 'bun:test'
 import { eventually } from '#test/support/eventually.ts'
-import { patienceMs, signToken, startGatewayProcess, stopProcesses } from '#test/support/process.ts'
+import { signToken, startGatewayProcess, stopProcesses } from '#test/support/process.ts'
 import { openSpeech } from '#test/support/speech-client.ts'
 
 /** Speech sessions at shutdown. */
-
-setDefaultTimeout(2 * patienceMs)
 afterEach(stopProcesses)
 
 test('SIGTERM ends live sessions after their last results, and the process exits cleanly', async () => {

@@ -1,4 +1,4 @@
-import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { readEvents } from '#test/support/event-reading.ts'
 import {
@@ -7,14 +7,12 @@ import {
   isAlive,
   killProcess,
   launchGateway,
-  patienceMs,
   signToken,
   startGatewayProcess,
   stopProcesses,
   temporaryFolder,
 } from '#test/support/process.ts'
 
-setDefaultTimeout(2 * patienceMs)
 afterEach(stopProcesses)
 
 /** The demo model emits about thirty words per second. */
@@ -70,6 +68,9 @@ test('after SIGTERM new requests are refused, a running stream finishes, and the
   expect(probe.status).toBe(503)
   const liveProbe = await fetch(`${gateway.url()}/livez`)
   expect(liveProbe.status).toBe(200)
+  const metrics = await fetch(`${gateway.url()}/metrics`)
+  expect(metrics.status).toBe(200)
+  expect(await metrics.text()).toContain('sluice_generations_running{')
   const refused = await gateway.ask({ model: 'demo', input: 'too late' })
   expect(refused.status).toBe(503)
   expect(refused.headers.get('connection')).toBe('close')

@@ -1,13 +1,13 @@
-import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, expect, test } from 'bun:test'
 import { createEmbeddedPlace, createTestPlace, serverUrl } from '#test/support/database.ts'
 import { readEvents } from '#test/support/event-reading.ts'
 import { eventually } from '#test/support/eventually.ts'
+import { startHeldUpstream } from '#test/support/held-upstream.ts'
 import {
   childrenOf,
   configFile,
   type GatewayProcess,
   killProcess,
-  patienceMs,
   startGatewayProcess,
   stopProcesses,
 } from '#test/support/process.ts'
@@ -18,7 +18,6 @@ import {
   readOpenFrames,
 } from '#test/support/response-frames.ts'
 
-setDefaultTimeout(2 * patienceMs)
 afterEach(stopProcesses)
 
 /** The demo model emits about thirty words per second. */
@@ -55,8 +54,8 @@ async function killWorker(gateway: GatewayProcess): Promise<void> {
   await gateway.logged('listening', 2)
 }
 
-/** A settings file that allows one concurrent background response. */
-const oneAtATime = () => configFile('[responses]\nbackground_running_max = 1\n')
+/** Settings that allow one concurrent background response. */
+const oneAtATime = '[responses]\nbackground_running_max = 1\n'
 
 test('a killed worker leaves a failed response with every logged frame', async () => {
   const gateway = await startGatewayProcess()
@@ -87,7 +86,7 @@ test('a killed worker leaves a failed response with every logged frame', async (
 test('queued background work survives SIGKILL and then completes', async () => {
   const place = await createEmbeddedPlace()
   try {
-    const environment = { SLUICE_CONFIG: oneAtATime() }
+    const environment = { SLUICE_CONFIG: configFile(oneAtATime) }
     const gateway = await startGatewayProcess({ dataFolder: place.dataFolder, environment })
     const ask = async (input: string) => {
       const answer = await gateway.ask({ model: 'demo', input, background: true })
@@ -108,6 +107,34 @@ test('queued background work survives SIGKILL and then completes', async () => {
     await stopProcesses()
   } finally {
     await place.remove()
+  }
+})
+
+test('a stopping process finishes the background response that runs and starts no other', async () => {
+  const upstream = await startHeldUpstream(oneAtATime)
+  try {
+    const gateway = await startGatewayProcess({
+      environment: { SLUICE_CONFIG: upstream.configFile, SLUICE_DRAIN_MS: '3600000' },
+    })
+    const ask = { model: 'held', input: 'hello' }
+    await gateway.ask({ ...ask, background: true })
+    await eventually('the first one runs', () => upstream.held() === 1)
+    await gateway.ask({ ...ask, background: true })
+    // It keeps the process from exiting.
+    const streaming = gateway.ask({ ...ask, stream: true, store: false })
+    await eventually('the stream has begun', () => upstream.held() === 2)
+    gateway.signal('SIGTERM')
+    await gateway.logged('stopping')
+    upstream.releaseFirst()
+    await gateway.logged('generation ended')
+    // Without a stop of the queue, the second one would start now.
+    await Bun.sleep(500)
+    expect(upstream.held()).toBe(1)
+    upstream.release()
+    expect(await (await streaming).text()).toContain('response.completed')
+    expect(await gateway.exited).toBe(0)
+  } finally {
+    await upstream.stop()
   }
 })
 

@@ -1,4 +1,4 @@
-import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, expect, test } from 'bun:test'
 import { createEmbeddedPlace, serverUrl } from '#test/support/database.ts'
 import { readEvents } from '#test/support/event-reading.ts'
 import { eventually } from '#test/support/eventually.ts'
@@ -7,14 +7,13 @@ import {
   childrenOf,
   isAlive,
   killProcess,
-  patienceMs,
   signToken,
   startGatewayProcess,
   stopProcesses,
 } from '#test/support/process.ts'
 import { openConnections, type ServedConnection } from '#test/support/served-connection.ts'
+import { patienceMs } from '#test/support/time-limits.ts'
 
-setDefaultTimeout(2 * patienceMs)
 afterEach(stopProcesses)
 
 test('a killed worker is restarted on the same port and serves', async () => {

@@ -28,7 +28,7 @@ beforeEach(async () => {
 })
 afterEach(() => fixture.close())
 
-const quick = { lostAfterMs: 300 }
+const quick = { lostAfterMs: 2_000 }
 
 /** One complete and one incomplete message. */
 const half: EventBatch[] = [

@@ -1,4 +1,5 @@
 import puppeteer, { type Browser, type Page } from 'puppeteer-core'
+import { patienceMs } from './time-limits.ts'
 
 /**
  * A real headless browser. Its tests are skipped where it is not installed, except in continuous
@@ -8,8 +9,6 @@ const executable = Bun.which('chromium')
 export const isBrowserMissing = executable === null && process.env['CI'] !== 'true'
 
 const lookMs = 50
-/** A loaded machine is slow. */
-const patienceMs = 60_000
 
 export async function openBrowser(): Promise<Browser> {
   if (executable === null) throw new Error('Chromium is missing: apt-get install chromium')

@@ -1,5 +1,6 @@
+import { patienceMs } from './time-limits.ts'
+
 const lookMs = 2
-const patienceMs = 30_000
 
 /** Resolves when the condition holds; throws if it does not within the time limit. */
 export async function eventually(

@@ -13,6 +13,8 @@ export type HeldUpstream = {
   readonly held: () => number
   /** Ends the pending responses; later ones end at once. */
   release(): void
+  /** Ends the oldest pending response. */
+  releaseFirst(): void
   stop(): Promise<void>
 }
 
@@ -20,7 +22,8 @@ const [beginning = '', ending = ''] = halves(
   chatStream([chunk({ content: 'first ' }), chunk({ content: 'second' }), chunk({}, 'stop')]),
 )
 
-export async function startHeldUpstream(): Promise<HeldUpstream> {
+/** `settings`: further lines of the configuration, before its upstream. */
+export async function startHeldUpstream(settings = ''): Promise<HeldUpstream> {
   const held = new Set<ServerResponse>()
   let isReleased = false
   const server = createServer((request, response) => {
@@ -45,7 +48,7 @@ export async function startHeldUpstream(): Promise<HeldUpstream> {
   const configFile = join(temporaryFolder(), 'sluice.toml')
   writeFileSync(
     configFile,
-    `[[upstream]]\nname = "held"\nurl = "${baseUrl}"\napi = "chat"\nmodels = ["held"]\n`,
+    `${settings}[[upstream]]\nname = "held"\nurl = "${baseUrl}"\napi = "chat"\nmodels = ["held"]\n`,
   )
   return {
     configFile,
@@ -53,6 +56,9 @@ export async function startHeldUpstream(): Promise<HeldUpstream> {
     release() {
       isReleased = true
       for (const response of held) response.end(ending)
+    },
+    releaseFirst() {
+      for (const response of [...held].slice(0, 1)) response.end(ending)
     },
     stop: () =>
       new Promise((resolve) => {

@@ -23,9 +23,6 @@ if (lacksLlama) console.warn('SLUICE_TEST_LLAMA_PACKAGE names no folder: no mode
 /** One thread, so that models do not block each other on a busy machine. */
 export const quietSettings = { threads: 1, gpu: false }
 
-/** Models load at low priority, which takes up to a minute beside other tests. */
-export const modelPatienceMs = 180_000
-
 export type LlamaWorld = {
   readonly llama: Llama
   readonly folder: string

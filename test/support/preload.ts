@@ -1,10 +1,8 @@
 import { plugin } from 'bun'
 import { useTemporaryFolders } from './temporary-folders.ts'
+import { testTimeoutMs } from './time-limits.ts'
 
 /** Runs before the first test file. Fast tests (`bun run test:fast`) have no database. */
-
-/** Ends tests that hang; no test measures time. The slowest need a minute on a loaded machine. */
-const testTimeoutMs = 180_000
 
 // Bun has no setting for it, and `setDefaultTimeout` holds for one file.
 plugin({

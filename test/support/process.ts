@@ -12,6 +12,7 @@ import { SignJWT } from 'jose'
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import { checkedFetch } from './checked-fetch.ts'
 import { createTestPlace } from './database.ts'
+import { patienceMs } from './time-limits.ts'
 
 /** The gateway as an operator runs it: a supervisor and its workers, with pipes for its output. */
 export type GatewayProcess = {
@@ -44,8 +45,6 @@ export type ProcessOptions = {
   openFilesMax?: number
 }
 
-/** Long enough for any start on a loaded machine; no test measures it. */
-export const patienceMs = 60_000
 const program = join(import.meta.dir, '../../src/main.ts')
 const jwtSecret = 'a-secret-for-tests-of-at-least-32-characters'
 

@@ -18,7 +18,7 @@ afterEach(async () => {
 })
 
 function connect(url: string, limits: { listMs?: number; callMs?: number } = {}): McpSession {
-  const policy = { hosts: ['*'], portsAllowed: [], private: true, timeoutMs: 20_000 }
+  const policy = { hosts: ['*'], portsAllowed: [], private: true, timeoutMs: 60_000 }
   const server = {
     url: new URL(url),
     headers: { authorization: 'Bearer x' },

@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout } from 'bun:test'
+import { expect } from 'bun:test'
 import { join } from 'node:path'
 import { inheritedEnvironment } from '#test/support/process.ts'
 import { overEachTransport } from './over-each-transport.ts'
@@ -6,8 +6,6 @@ import { answering, okAnswer, serveScript } from './scripted-server.ts'
 import type { ShortageReport } from './short-of-descriptors.ts'
 
 overEachTransport(import.meta.file, ({ test, kind }) => {
-  setDefaultTimeout(30_000)
-
   test('without a descriptor for its socket a request waits briefly, then fails with no_descriptor_left', async () => {
     const server = await serveScript(answering(okAnswer))
     const other = await serveScript(answering(okAnswer))

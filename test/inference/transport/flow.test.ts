@@ -1,4 +1,4 @@
-import { afterEach, expect, setDefaultTimeout } from 'bun:test'
+import { afterEach, expect } from 'bun:test'
 import { viewOf } from '#inference/transport.ts'
 import { overEachTransport } from './over-each-transport.ts'
 import {
@@ -13,7 +13,6 @@ import {
 import { failureOf, limits, listenersOf, request, textOf, until } from './transport-client.ts'
 
 overEachTransport(import.meta.file, ({ test, openTransport, streamsAtOnce }) => {
-  setDefaultTimeout(30_000)
   const transport = openTransport()
   let server: ScriptedServer | undefined
 

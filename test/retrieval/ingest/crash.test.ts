@@ -69,5 +69,5 @@ for (const step of steps) {
     expect([...(await drizzle.execute('select text from extracted_text'))]).toEqual([{ text }])
     expect([...(await drizzle.execute("select 1 from job where queue = 'ingest'"))]).toEqual([])
     await close()
-  }, 60_000)
+  })
 }

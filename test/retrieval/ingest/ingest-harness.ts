@@ -122,7 +122,7 @@ export async function startIngestHarness(
         bytesMax: 100_000_000,
       },
     )
-  const context = createBackgroundContext(AbortSignal.timeout(20_000), owner)
+  const context = createBackgroundContext(new AbortController().signal, owner)
   await collections.find(owner, 'docs').catch(() => collections.create(context, docs))
 
   return {

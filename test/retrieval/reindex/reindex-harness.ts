@@ -70,7 +70,7 @@ export const ann: RequestPrincipal = {
 
 /** The context of a request by Ann. */
 export function annContext() {
-  return createBackgroundContext(AbortSignal.timeout(20_000), ann)
+  return createBackgroundContext(new AbortController().signal, ann)
 }
 
 /** Texts that contain it are unreadable. */

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import type { Embedders } from '#embedding/embedder.ts'
 import { createBackgroundContext } from '#lib/request-context.ts'
@@ -10,8 +10,6 @@ import { createDice } from '#test/support/dice.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 import { storeCollection, storeIngested } from '#test/support/stored-collections.ts'
 import { storeNodes, storeShares } from '#test/support/stored-files.ts'
-
-setDefaultTimeout(60_000)
 
 /**
  * The recall of vector search for callers who may read few of many passages. With default settings, a
@@ -46,7 +44,7 @@ beforeAll(async () => {
   database = await openTestDatabase()
   await fill()
   // Needs 20 s of one core, which other tests share.
-}, 300_000)
+})
 afterAll(async () => {
   await database.close()
 })

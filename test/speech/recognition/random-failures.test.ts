@@ -39,7 +39,7 @@ test('every word is transcribed once at its time despite random failures, limits
     expect(engine.running()).toBe(0)
     expect(engine.inFlightMsMax()).toBeLessThanOrEqual(2_000)
   }
-}, 60_000)
+})
 
 test('audio beyond the replay limit is lost in a failure and reported exactly', async () => {
   let lostMs = 0
@@ -74,7 +74,7 @@ test('audio beyond the replay limit is lost in a failure and reported exactly', 
     lostMs += stats.untranscribedMs
   }
   expect(lostMs).toBeGreaterThan(0)
-}, 60_000)
+})
 
 /** About twenty seconds of utterances, with pauses that an energy detector finds. */
 function randomSpeech(dice: Dice) {

@@ -16,26 +16,21 @@ import {
 import { joined } from '#test/support/write-audio.ts'
 
 const isMissing = !(pocketsphinxExists && speechToolsExist)
-const testMs = 60_000
 
 const opened: Engine[] = []
 afterAll(async () => {
   await Promise.all(opened.map((engine) => engine.close()))
 })
 
-test.skipIf(isMissing)(
-  'real speech is accounted for to the millisecond',
-  async () => {
-    const recorder = await recordReal([recogniser()])
-    await recorder.write(speech())
-    const { type, stats } = await recorder.end()
-    expect(type).toBe('ended')
-    expectSentences(recorder)
-    expect(stats).toMatchObject({ untranscribedMs: 0, words: 21, finals: 2 })
-    expect(recorder.warnings()).toEqual([])
-  },
-  testMs,
-)
+test.skipIf(isMissing)('real speech is accounted for to the millisecond', async () => {
+  const recorder = await recordReal([recogniser()])
+  await recorder.write(speech())
+  const { type, stats } = await recorder.end()
+  expect(type).toBe('ended')
+  expectSentences(recorder)
+  expect(stats).toMatchObject({ untranscribedMs: 0, words: 21, finals: 2 })
+  expect(recorder.warnings()).toEqual([])
+})
 
 test.skipIf(isMissing)(
   'a real engine continues after a failed one, with session times',
@@ -48,21 +43,16 @@ test.skipIf(isMissing)(
     expect(stats.engine).toEqual({ name: 'pocketsphinx', sessions: 2, rollovers: 1 })
     expect(stats.untranscribedMs).toBe(0)
   },
-  testMs,
 )
 
-test.skipIf(isMissing)(
-  'a real engine is replaced in the pause before its limit',
-  async () => {
-    const recorder = await recordReal([recogniser({ sessionMsMax: 6_000 })])
-    await recorder.write(speech())
-    const { stats } = await recorder.end()
-    expectSentences(recorder)
-    expect(stats.engine.rollovers).toBeGreaterThan(0)
-    expect(recorder.of('warning')[0]?.details).toMatchObject({ reason: 'limit' })
-  },
-  testMs,
-)
+test.skipIf(isMissing)('a real engine is replaced in the pause before its limit', async () => {
+  const recorder = await recordReal([recogniser({ sessionMsMax: 6_000 })])
+  await recorder.write(speech())
+  const { stats } = await recorder.end()
+  expectSentences(recorder)
+  expect(stats.engine.rollovers).toBeGreaterThan(0)
+  expect(recorder.of('warning')[0]?.details).toMatchObject({ reason: 'limit' })
+})
 
 function recordReal(engines: readonly Engine[]): Promise<RecognitionRecorder> {
   return recordPool(new EnginePool(engines, engineDeps().log), { options: { endpointingMs: 600 } })

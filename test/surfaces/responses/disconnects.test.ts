@@ -16,7 +16,6 @@ import { readOpenFrames } from '#test/support/response-frames.ts'
 afterEach(stopUpstreams)
 
 const bytesMax = 16_384
-const slowMs = 30_000
 const failing = 'openai-error.1.chunks.txt'
 
 const streams = (['chat-completions', 'responses'] as const)
@@ -55,76 +54,68 @@ describe.skipIf(!recordingsExist)('a client that disconnects after any event', (
   const ways = ['stops reading', 'aborts']
   const cases = streams.flatMap((recording) => ways.map((way) => ({ ...recording, way })))
 
-  test.each(cases)(
-    '$protocol/$name, $way',
-    async ({ protocol, wire, way }) => {
-      const upstream = await upstreamThat({ body: wire, cutsAt: messageEnds(wire) })
-      const { inference, records, run } = start({ limits: { streamsMax: 1_000 } })
-      const goal = targetOf(protocol, upstream.baseUrl)
-      const events = await collect(run([goal]))
-      expect(events.length).toBeGreaterThan(2)
+  test.each(cases)('$protocol/$name, $way', async ({ protocol, wire, way }) => {
+    const upstream = await upstreamThat({ body: wire, cutsAt: messageEnds(wire) })
+    const { inference, records, run } = start({ limits: { streamsMax: 1_000 } })
+    const goal = targetOf(protocol, upstream.baseUrl)
+    const events = await collect(run([goal]))
+    expect(events.length).toBeGreaterThan(2)
 
-      upstream.answer({ body: wire, cutsAt: messageEnds(wire), ending: 'hang' })
-      // The generation has ended with the last event and cannot be aborted.
-      const counts = [...events.keys()].slice(1)
-      await Promise.all(
-        counts.map((count) => {
-          const leaving = new AbortController()
-          const batches = run([goal], { signal: leaving.signal })
-          return disconnectAfter(count, { way, leaving, batches })
-        }),
-      )
-      expect(inference.running()).toBe(0)
-      await upstream.until(({ connections }) => connections.open === 0)
-      expect(records).toHaveLength(1 + counts.length)
-      expect(upstream.requests).toHaveLength(1 + counts.length)
-      // Once the model has finished, a disconnect during its usage does not change that.
-      expect(records.slice(1).filter(({ outcome }) => outcome === 'failed')).toEqual([])
-    },
-    slowMs,
-  )
+    upstream.answer({ body: wire, cutsAt: messageEnds(wire), ending: 'hang' })
+    // The generation has ended with the last event and cannot be aborted.
+    const counts = [...events.keys()].slice(1)
+    await Promise.all(
+      counts.map((count) => {
+        const leaving = new AbortController()
+        const batches = run([goal], { signal: leaving.signal })
+        return disconnectAfter(count, { way, leaving, batches })
+      }),
+    )
+    expect(inference.running()).toBe(0)
+    await upstream.until(({ connections }) => connections.open === 0)
+    expect(records).toHaveLength(1 + counts.length)
+    expect(upstream.requests).toHaveLength(1 + counts.length)
+    // Once the model has finished, a disconnect during its usage does not change that.
+    expect(records.slice(1).filter(({ outcome }) => outcome === 'failed')).toEqual([])
+  })
 })
 
 describe.skipIf(!recordingsExist)('a client that disconnects after any frame', () => {
   test.each([
     ['chat', 'chat-completions', 'mistral-incremental-tool-call.chunks.txt'],
     ['responses', 'responses', 'openai-custom-tool.1.chunks.txt'],
-  ] as const)(
-    'of a %s upstream',
-    async (api, protocol, name) => {
-      const wire = recordedStream(protocol, name)
-      const upstream = await upstreamThat({ body: wire, cutsAt: messageEnds(wire) })
-      const gateway = await startGateway({
-        upstream: [{ url: upstream.baseUrl, api, models: ['m'] }],
+  ] as const)('of a %s upstream', async (api, protocol, name) => {
+    const wire = recordedStream(protocol, name)
+    const upstream = await upstreamThat({ body: wire, cutsAt: messageEnds(wire) })
+    const gateway = await startGateway({
+      upstream: [{ url: upstream.baseUrl, api, models: ['m'] }],
+    })
+    const ended = () => gateway.logLines.filter((line) => line.includes('"generation ended"'))
+    const ask = (signal?: AbortSignal) =>
+      gateway.request('/v1/responses', {
+        method: 'POST',
+        body: JSON.stringify({ model: 'm', input: 'x', stream: true, store: false }),
+        ...(signal === undefined ? {} : { signal }),
       })
-      const ended = () => gateway.logLines.filter((line) => line.includes('"generation ended"'))
-      const ask = (signal?: AbortSignal) =>
-        gateway.request('/v1/responses', {
-          method: 'POST',
-          body: JSON.stringify({ model: 'm', input: 'x', stream: true, store: false }),
-          ...(signal === undefined ? {} : { signal }),
-        })
-      const frames = readOpenFrames(await (await ask()).text())
-      expect(frames.length).toBeGreaterThan(6)
+    const frames = readOpenFrames(await (await ask()).text())
+    expect(frames.length).toBeGreaterThan(6)
 
-      upstream.answer({ body: wire, cutsAt: messageEnds(wire), ending: 'hang' })
-      const counts = [...frames.keys()]
-      for (const count of counts) {
-        const leaving = new AbortController()
-        const answer = await ask(leaving.signal)
-        let text = ''
-        for await (const bytes of answer.body ?? []) {
-          text += Buffer.from(bytes).toString('latin1')
-          if (readOpenFrames(text).length >= count) break
-        }
-        leaving.abort()
+    upstream.answer({ body: wire, cutsAt: messageEnds(wire), ending: 'hang' })
+    const counts = [...frames.keys()]
+    for (const count of counts) {
+      const leaving = new AbortController()
+      const answer = await ask(leaving.signal)
+      let text = ''
+      for await (const bytes of answer.body ?? []) {
+        text += Buffer.from(bytes).toString('latin1')
+        if (readOpenFrames(text).length >= count) break
       }
-      await upstream.until(({ connections }) => connections.open === 0)
-      await eventually('all are over', () => ended().length === 1 + counts.length)
-      expect(gateway.deps.inference.running()).toBe(0)
-      await gateway.stop()
-      expect(ended()).toHaveLength(1 + counts.length)
-    },
-    slowMs,
-  )
+      leaving.abort()
+    }
+    await upstream.until(({ connections }) => connections.open === 0)
+    await eventually('all are over', () => ended().length === 1 + counts.length)
+    expect(gateway.deps.inference.running()).toBe(0)
+    await gateway.stop()
+    expect(ended()).toHaveLength(1 + counts.length)
+  })
 })

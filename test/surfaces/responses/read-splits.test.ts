@@ -13,7 +13,6 @@ const fixtures = join(import.meta.dir, '../../fixtures/chat-completions')
 /** Streams up to this length are split at every byte, longer ones at this many places. */
 const everyByteMax = 4_096
 const placesInLong = 400
-const slowMs = 60_000
 
 type Protocol = Parameters<typeof renderReads>[0]
 
@@ -36,29 +35,17 @@ function placesToCut(length: number): number[] {
 }
 
 describe.skipIf(!recordingsExist)('recorded streams', () => {
-  test.each(recordedStreamNames('chat-completions'))(
-    'chat-completions/%s',
-    (name) => {
-      const wire = recordedStream('chat-completions', name)
-      expectNoDifference('chat-completions', new TextEncoder().encode(wire))
-    },
-    slowMs,
-  )
+  test.each(recordedStreamNames('chat-completions'))('chat-completions/%s', (name) => {
+    const wire = recordedStream('chat-completions', name)
+    expectNoDifference('chat-completions', new TextEncoder().encode(wire))
+  })
 
-  test.each(recordedStreamNames('responses'))(
-    'responses/%s',
-    (name) => {
-      const wire = recordedStream('responses', name)
-      expectNoDifference('responses', new TextEncoder().encode(wire))
-    },
-    slowMs,
-  )
+  test.each(recordedStreamNames('responses'))('responses/%s', (name) => {
+    const wire = recordedStream('responses', name)
+    expectNoDifference('responses', new TextEncoder().encode(wire))
+  })
 })
 
-test.each(readdirSync(fixtures))(
-  'fixture %s',
-  (name) => {
-    expectNoDifference('chat-completions', readFileSync(join(fixtures, name)))
-  },
-  slowMs,
-)
+test.each(readdirSync(fixtures))('fixture %s', (name) => {
+  expectNoDifference('chat-completions', readFileSync(join(fixtures, name)))
+})

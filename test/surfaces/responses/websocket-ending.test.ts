@@ -91,7 +91,7 @@ describe('a connection at its maximum age', () => {
   })
 
   test('completes its running response', async () => {
-    const { open } = await start({ ageMaxMs: 300 })
+    const { open } = await start({ ageMaxMs: 5_000 })
     const client = await openBusy(open)
     await expectOrderlyEnd(client, { code, closeCode: 1000 })
     expect(parsed(client).at(-1)).toMatchObject({ type: 'error', error: { code } })
@@ -139,4 +139,4 @@ test('a silent client stays connected while it answers pings, and is disconnecte
   expect(gateway.deps.sockets.count()).toBe(1)
   expect((await alive.turn(request)).response).toMatchObject({ status: 'completed' })
   alive.socket.destroy()
-}, 60_000)
+})

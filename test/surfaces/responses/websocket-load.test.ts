@@ -11,7 +11,6 @@ import { openSocket } from '#test/support/socket-client.ts'
 /** WebSockets that disconnect, that do not read, and many at once. */
 
 const socketsAtOnce = 200
-const slowMs = 30_000
 
 let upstream: ReplayUpstream
 let gateway: Gateway
@@ -125,108 +124,86 @@ describe('a WebSocket client that stalls', () => {
     }
   }
 
-  test(
-    'slows down its upstream, and loses nothing',
-    async () => {
-      upstream.answer(long)
-      const stalled = await open()
-      stalled.socket.pause()
-      stalled.send(request)
-      expect(await standstill()).toBeLessThan(heldBytesMax)
-      expect(running()).toBe(1)
-      // Refusals in the meantime have to wait as well.
-      for (let sent = 0; sent < 5; sent++) stalled.send({ type: 'nonsense' })
+  test('slows down its upstream, and loses nothing', async () => {
+    upstream.answer(long)
+    const stalled = await open()
+    stalled.socket.pause()
+    stalled.send(request)
+    expect(await standstill()).toBeLessThan(heldBytesMax)
+    expect(running()).toBe(1)
+    // Refusals in the meantime have to wait as well.
+    for (let sent = 0; sent < 5; sent++) stalled.send({ type: 'nonsense' })
 
-      upstream.answer({ body: whole })
-      const other = await open()
-      expect((await other.turn(request)).response).toMatchObject({ status: 'completed' })
-      other.socket.destroy()
+    upstream.answer({ body: whole })
+    const other = await open()
+    expect((await other.turn(request)).response).toMatchObject({ status: 'completed' })
+    other.socket.destroy()
 
-      stalled.socket.resume()
-      const isOver = () => stalled.texts.at(-1)?.startsWith('{"type":"response.completed"') === true
-      await eventually('it is over', isOver)
-      const isRefusal = (text: string) => text.startsWith('{"type":"error"')
-      expect(stalled.texts.filter(isRefusal)).toHaveLength(5)
-      const events = stalled.texts
-        .filter((text) => !isRefusal(text))
-        .map((text) => JSON.parse(text))
-      expect(events.map((event) => event.sequence_number)).toEqual([...events.keys()])
-      expect(events.filter(({ type }) => type.endsWith('text.delta'))).toHaveLength(pieces)
-      const [message] = events.at(-1).response.output
-      expect(message.content[0].text).toHaveLength(pieces * 65_536)
-      stalled.socket.destroy()
-      await eventually('it has left', () => gateway.deps.sockets.count() === 0)
-    },
-    slowMs,
-  )
+    stalled.socket.resume()
+    const isOver = () => stalled.texts.at(-1)?.startsWith('{"type":"response.completed"') === true
+    await eventually('it is over', isOver)
+    const isRefusal = (text: string) => text.startsWith('{"type":"error"')
+    expect(stalled.texts.filter(isRefusal)).toHaveLength(5)
+    const events = stalled.texts.filter((text) => !isRefusal(text)).map((text) => JSON.parse(text))
+    expect(events.map((event) => event.sequence_number)).toEqual([...events.keys()])
+    expect(events.filter(({ type }) => type.endsWith('text.delta'))).toHaveLength(pieces)
+    const [message] = events.at(-1).response.output
+    expect(message.content[0].text).toHaveLength(pieces * 65_536)
+    stalled.socket.destroy()
+    await eventually('it has left', () => gateway.deps.sockets.count() === 0)
+  })
 
-  test(
-    'is disconnected after the stall deadline, as is its upstream',
-    async () => {
-      upstream.answer(long)
-      const stalled = await open(strict)
-      stalled.socket.pause()
-      stalled.send(request)
-      await eventually('it is given up', () => endings(strict, 'cancelled') === 1)
-      await expectNothingOpen(strict)
-      stalled.socket.destroy()
-    },
-    slowMs,
-  )
+  test('is disconnected after the stall deadline, as is its upstream', async () => {
+    upstream.answer(long)
+    const stalled = await open(strict)
+    stalled.socket.pause()
+    stalled.send(request)
+    await eventually('it is given up', () => endings(strict, 'cancelled') === 1)
+    await expectNothingOpen(strict)
+    stalled.socket.destroy()
+  })
 
-  test(
-    'and floods the server is disconnected too, without any request',
-    async () => {
-      const flooding = await open(strict)
-      flooding.socket.pause()
-      let sentAll = 0
-      const flood = () => {
-        for (let sent = 0; sent < 1_000; sent++) flooding.sendFrame(1, 'nonsense')
-        sentAll += 1_000
-      }
-      await eventually('it is cut off', () => {
-        if (sentAll < 200_000) flood()
-        return strict.deps.sockets.count() === 0
-      })
-      flooding.socket.destroy()
-    },
-    slowMs,
-  )
+  test('and floods the server is disconnected too, without any request', async () => {
+    const flooding = await open(strict)
+    flooding.socket.pause()
+    let sentAll = 0
+    const flood = () => {
+      for (let sent = 0; sent < 1_000; sent++) flooding.sendFrame(1, 'nonsense')
+      sentAll += 1_000
+    }
+    await eventually('it is cut off', () => {
+      if (sentAll < 200_000) flood()
+      return strict.deps.sockets.count() === 0
+    })
+    flooding.socket.destroy()
+  })
 })
 
 describe(`${socketsAtOnce} concurrent WebSockets`, () => {
   const openMany = () => Promise.all(Array.from({ length: socketsAtOnce }, () => open()))
 
-  test(
-    'all complete two requests with their own histories',
-    async () => {
-      upstream.answer({ body: whole, cutsAt: [begun.length], pauseMs: 20 })
-      const clients = await openMany()
-      const first = await Promise.all(clients.map((client) => client.turn(request)))
-      const ids = first.map(({ response }) => response?.['id'])
-      expect(new Set(ids).size).toBe(socketsAtOnce)
-      const second = await Promise.all(
-        clients.map((client, at) => client.turn({ ...request, previous_response_id: ids[at] })),
-      )
-      for (const { response } of second) expect(response).toMatchObject({ status: 'completed' })
-      for (const { socket } of clients) socket.destroy()
-      await eventually('all have left', () => gateway.deps.sockets.count() === 0)
-    },
-    slowMs,
-  )
+  test('all complete two requests with their own histories', async () => {
+    upstream.answer({ body: whole, cutsAt: [begun.length], pauseMs: 20 })
+    const clients = await openMany()
+    const first = await Promise.all(clients.map((client) => client.turn(request)))
+    const ids = first.map(({ response }) => response?.['id'])
+    expect(new Set(ids).size).toBe(socketsAtOnce)
+    const second = await Promise.all(
+      clients.map((client, at) => client.turn({ ...request, previous_response_id: ids[at] })),
+    )
+    for (const { response } of second) expect(response).toMatchObject({ status: 'completed' })
+    for (const { socket } of clients) socket.destroy()
+    await eventually('all have left', () => gateway.deps.sockets.count() === 0)
+  })
 
-  test(
-    'are all released when they disconnect together',
-    async () => {
-      const requestCount = upstream.requests.length
-      upstream.answer({ body: begun, ending: 'hang' })
-      const clients = await openMany()
-      for (const client of clients) client.send(request)
-      await upstream.until(({ requests }) => requests.length === requestCount + socketsAtOnce)
-      expect(gateway.deps.sockets.busy()).toBe(socketsAtOnce)
-      for (const { socket } of clients) socket.destroy()
-      await expectNothingOpen()
-    },
-    slowMs,
-  )
+  test('are all released when they disconnect together', async () => {
+    const requestCount = upstream.requests.length
+    upstream.answer({ body: begun, ending: 'hang' })
+    const clients = await openMany()
+    for (const client of clients) client.send(request)
+    await upstream.until(({ requests }) => requests.length === requestCount + socketsAtOnce)
+    expect(gateway.deps.sockets.busy()).toBe(socketsAtOnce)
+    for (const { socket } of clients) socket.destroy()
+    await expectNothingOpen()
+  })
 })

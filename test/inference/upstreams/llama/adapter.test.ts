@@ -1,15 +1,7 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { FunctionTool, RequestItem } from '#inference/request.ts'
 import { makeContext, makeRequest, userMessage } from '#test/support/generation.ts'
-import {
-  finishOf,
-  type LlamaWorld,
-  lacksLlama,
-  modelPatienceMs,
-  startLlama,
-} from '#test/support/llama.ts'
-
-setDefaultTimeout(modelPatienceMs)
+import { finishOf, type LlamaWorld, lacksLlama, startLlama } from '#test/support/llama.ts'
 
 /** The output of a running model: random letters that follow the constraints. */
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,17 +7,9 @@ import { asRecord } from '#lib/json.ts'
 import { checkedFetch } from '#test/support/checked-fetch.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
-import {
-  endless,
-  lacksLlama,
-  llamaPackage,
-  modelPatienceMs,
-  quietSettings,
-} from '#test/support/llama.ts'
+import { endless, lacksLlama, llamaPackage, quietSettings } from '#test/support/llama.ts'
 import { childrenOf, killProcess } from '#test/support/process.ts'
 import { type TinyGguf, tinyGguf } from '#test/support/tiny-gguf.ts'
-
-setDefaultTimeout(modelPatienceMs)
 
 /** Installed models through the whole gateway, without configured upstreams. */
 

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventually } from '#test/support/eventually.ts'
@@ -8,13 +8,10 @@ import {
   finishOf,
   type LlamaWorld,
   lacksLlama,
-  modelPatienceMs,
   startLlama,
   textOf,
 } from '#test/support/llama.ts'
 import { isAlive, killProcess } from '#test/support/process.ts'
-
-setDefaultTimeout(modelPatienceMs)
 
 /** Model processes: slots, memory, and recovery from crashes. */
 

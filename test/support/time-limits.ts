@@ -1,0 +1,8 @@
+/**
+ * The only time limits of tests. They end what hangs; no test measures time, and the slowest need a
+ * minute on a busy machine.
+ */
+export const testTimeoutMs = 300_000
+
+/** After this time a helper says what it waits for. */
+export const patienceMs = 240_000
