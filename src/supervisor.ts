@@ -3,6 +3,7 @@ import type { Subprocess } from 'bun'
 import { childEnvironment } from './config/load.ts'
 import type { Config } from './config/schema.ts'
 import { sleep } from './lib/deadline.ts'
+import { onNpxExit } from './npx-exit.ts'
 import { cannotListen } from './start-error.ts'
 import type { Log } from './telemetry/log.ts'
 
@@ -52,7 +53,8 @@ export async function supervise(config: Config, log: Log): Promise<number> {
   requireFreePort(config)
   const stopping = new AbortController()
   const state: Workers = { log, running: new Set(), port: config.port, stopping }
-  stopOnSignals(state, config.drain.graceMs)
+  const stop = stopOnSignals(state, config.drain.graceMs)
+  onNpxExit(stop)
 
   const served = Promise.withResolvers<boolean>()
   const first = runWorker(state, 'first', () => served.resolve(true))
@@ -109,7 +111,7 @@ async function runWorker(
   return { wasReady, uptimeMs, code, signal: worker.signalCode }
 }
 
-function stopOnSignals({ stopping, running }: Workers, graceMs: number): void {
+function stopOnSignals({ stopping, running }: Workers, graceMs: number): () => void {
   let signalledAt = Number.POSITIVE_INFINITY
   const signalAll = (signal: NodeJS.Signals) => {
     for (const worker of running) worker.kill(signal)
@@ -124,6 +126,7 @@ function stopOnSignals({ stopping, running }: Workers, graceMs: number): void {
   }
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
+  return stop
 }
 
 /** Workers use SO_REUSEPORT, which would silently share the port with another gateway. */

@@ -24,7 +24,7 @@ const composing = [
   'src/app.ts',
   'src/modules.ts',
   'src/worker.ts',
-  'src/main.ts',
+  'src/start.ts',
   'src/print-config.ts',
 ]
 

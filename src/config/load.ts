@@ -47,6 +47,11 @@ export function childEnvironment(added: Record<string, string>): Environment {
   return { ...process.env, ...added }
 }
 
+/** npm and npx set this for what they run, and `bun run` passes it on. */
+export function isStartedByNpm(): boolean {
+  return process.env['npm_config_user_agent']?.startsWith('npm/') === true
+}
+
 /** The environment of an operator's program, without the configuration of this process. */
 export function programEnvironment(): Environment {
   return { PATH: process.env['PATH'] }

@@ -1,0 +1,29 @@
+import { readFileSync } from 'node:fs'
+
+/** Why this runtime cannot run Sluice, in one sentence; null if it can. */
+export function runtimeFault(versions: { bun?: string; node?: string }): string | null {
+  const needed = neededVersion()
+  const remedy = `Start it with: npx -y bun@${needed} start`
+  if (versions.bun === undefined) {
+    return `Sluice runs on Bun ${needed} or later, and this is Node ${versions.node}. ${remedy}`
+  }
+  if (!isOlder(versions.bun, needed)) return null
+  return `Sluice needs Bun ${needed} or later, and this is Bun ${versions.bun}. ${remedy}`
+}
+
+/** From `engines` of package.json, which is `>=` and a version. */
+function neededVersion(): string {
+  const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  return engines.bun.replace('>=', '')
+}
+
+function isOlder(version: string, than: string): boolean {
+  const [a, b] = [numbers(version), numbers(than)]
+  const at = a.findIndex((number, index) => number !== b[index])
+  return at >= 0 && Number(a[at]) < Number(b[at])
+}
+
+/** Of `1.4.5-canary.3`: 1, 4, 5. */
+function numbers(version: string): number[] {
+  return version.split(/[-+]/, 1).join().split('.').map(Number)
+}
