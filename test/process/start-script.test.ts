@@ -1,4 +1,4 @@
-import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, expect, test } from 'bun:test'
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { runtimeFault } from '#runtime.ts'
@@ -8,12 +8,10 @@ import {
   inheritedEnvironment,
   isAlive,
   killProcess,
-  patienceMs,
   stopProcesses,
   temporaryFolder,
 } from '#test/support/process.ts'
 
-setDefaultTimeout(2 * patienceMs)
 afterEach(stopProcesses)
 
 const root = join(import.meta.dir, '../..')
