@@ -102,7 +102,8 @@ function leavesOf({ properties }: TObject, path: string): Setting[] {
       schema,
       checker: compileChecker(schema),
       valueIn: (config: Config) =>
-        origin === undefined ? null : (Object(config)[origin.section][origin.name] ?? null),
+        (origin === undefined ? schema['default'] : Object(config)[origin.section][origin.name]) ??
+        null,
     }
   })
 }
