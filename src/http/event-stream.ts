@@ -16,8 +16,6 @@ export type FrameSource<T> = {
     open(): string
     heartbeat(): string
   } | null
-  /** Called when the response starts: later failures are frames, not an HTTP status. */
-  commit(): void
   /** Called when the client disconnects, or stalls for longer than `readerStallMs`. */
   abandon(): void
 }
@@ -68,7 +66,6 @@ export async function beginStream<T>(
   const arrived = first.then(() => true)
   const isEarly =
     keepAlive === null ? await arrived : await orAfter(arrived, pace.heartbeatMs, false)
-  source.commit()
   const opening = isEarly || keepAlive === null ? '' : keepAlive.open()
   return {
     pump(sink, closing) {

@@ -21,8 +21,6 @@ export type ModelCall = {
 
 export type GenerationJob = ModelCall & {
   readonly request: GenerationRequest
-  /** Whether a byte was sent to the client; from then on nothing is retried. */
-  readonly committed: () => boolean
   /** Whether the client reads the response only when it is complete, so that it may be held back. */
   readonly buffered?: boolean
 }
@@ -105,7 +103,7 @@ export function createInference(deps: InferenceDeps): Inference {
       readonly usageOf: (result: T) => Usage | null
     },
   ): Promise<T> => {
-    const options = { retry, limitMs: deadlines.firstEventMs, mayRetry: () => true, ...operation }
+    const options = { retry, limitMs: deadlines.firstEventMs, ...operation }
     const open = new OpenCall(kind, operation.model, call)
     try {
       const { result, release } = await open.attempt(deps, options, operation.run)

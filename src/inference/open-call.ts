@@ -37,8 +37,6 @@ export type RetryPolicy = {
 
 type AttemptOptions = {
   readonly retry: RetryPolicy
-  /** Asked after each failure. */
-  readonly mayRetry: () => boolean
   /** The time that one attempt has for its result: of a generation, its first output. */
   readonly limitMs: number
 }
@@ -131,9 +129,7 @@ export class OpenCall {
         clearTimeout(timer)
       }
       const untriedUpstream = retries + 1 < targets.length
-      const pauseMs = options.mayRetry()
-        ? pauseBeforeRetryMs(failure, retries, { ...options.retry, untriedUpstream })
-        : null
+      const pauseMs = pauseBeforeRetryMs(failure, retries, { ...options.retry, untriedUpstream })
       if (pauseMs === null || this.controller.signal.aborted) throw failure
       await sleep(pauseMs, this.controller.signal)
     }

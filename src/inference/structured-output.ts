@@ -33,17 +33,16 @@ async function* generateChecked(
     let held: GenerationEvent[] = []
     let isSent = false
     let isRetried = false
-    const isUnsent = () => !isSent && !job.committed()
     for await (const batch of generate(job)) {
       const events = checker.push(batch).map((event) => withSpentUsage(spent, event))
       const last = events.at(-1)
-      if (last?.type === 'finish' && checker.isWrong && attempts < attemptsMax && isUnsent()) {
+      if (last?.type === 'finish' && checker.isWrong && attempts < attemptsMax && !isSent) {
         spent = last.usage
         isRetried = true
         break
       }
       const isOver = last?.type === 'finish' || last?.type === 'error'
-      if (job.buffered === true && !isOver && isUnsent()) {
+      if (job.buffered === true && !isOver && !isSent) {
         hold(held, events)
       } else if (events.length > 0) {
         isSent = true

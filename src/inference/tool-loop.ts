@@ -163,9 +163,7 @@ async function* runOpening(loop: Loop): Events {
 }
 
 async function* runModel(loop: Loop, turn: Turn, request: GenerationRequest): Events {
-  // Nothing of the turn was sent before its first output, so it may be retried.
-  const job = { ...loop.job, request, committed: () => false }
-  for await (const batch of loop.generate(job)) {
+  for await (const batch of loop.generate({ ...loop.job, request })) {
     const emitted = turn.push(batch)
     loop.hasOutput ||= emitted.length > 0
     if (emitted.length > 0) yield emitted

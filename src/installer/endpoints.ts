@@ -192,7 +192,6 @@ reports that the stream broke. A worker serves at most 64 followers.`,
               eventFrame('error', { error: { message, code: wireCode, param: null } }),
             // The updates include heartbeats.
             keepAlive: null,
-            commit() {},
             abandon: () => controller.abort(),
           },
           { ...config.stream, closing: '' },

@@ -42,7 +42,6 @@ export class LocalRun {
   /** `pending`: no frame was logged. `ending`: the terminal frames wait until they are stored. */
   #phase: 'pending' | 'streaming' | 'ending' | 'ended' = 'pending'
   #entry: JournalEntry | null = null
-  #hasOutput = false
   #wasWatched = false
   #readers = 0
   /** Cancels a foreground run without readers. */
@@ -131,7 +130,7 @@ export class LocalRun {
     try {
       if (this.#wasQueued) this.#open()
       const { signal } = this.#controller
-      const batches = this.#plan.generate({ signal, committed: () => this.#isCommitted() })
+      const batches = this.#plan.generate(signal)
       // A generator that is suspended at a yield does not see the signal.
       const stop = () => void batches.return().catch(() => {})
       signal.addEventListener('abort', stop, { once: true })
@@ -155,16 +154,10 @@ export class LocalRun {
     return this.#phase === 'pending' || this.#phase === 'streaming'
   }
 
-  /** The opening frames of a queued response do not commit it to an upstream. */
-  #isCommitted(): boolean {
-    return this.#wasQueued ? this.#hasOutput : this.#phase !== 'pending'
-  }
-
   #append(batch: EventBatch): void {
     const last = batch.at(-1)
     const isLast = last?.type === 'finish' || last?.type === 'error'
     if (this.#phase === 'pending') this.#open()
-    this.#hasOutput = true
     this.#logFrames(this.#plan.renderer.push(isLast ? batch.slice(0, -1) : batch))
     if (!isLast) return
     const error = last.type === 'error' ? last.error : null

@@ -27,8 +27,7 @@ export type ResponseMessage = { readonly what: 'cancel' | 'deleted'; readonly id
 export type RunPlan = {
   readonly head: ResponseHead
   readonly renderer: FrameRenderer
-  /** `committed`: a client may have seen output, so the generation must not be retried. */
-  generate(control: { signal: AbortSignal; committed: () => boolean }): EventBatches
+  generate(signal: AbortSignal): EventBatches
 }
 
 /** Renders the events of one run as frames; implemented by the surface. */

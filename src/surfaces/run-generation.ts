@@ -16,11 +16,7 @@ type Renderer<Result> = {
 }
 
 type RunGenerationOptions<Result> = {
-  generate: (control: {
-    signal: AbortSignal
-    /** Whether output was sent, so that the generation cannot be retried. */
-    committed: () => boolean
-  }) => EventBatches
+  generate: (signal: AbortSignal) => EventBatches
   renderer: Renderer<Result>
   context: Pick<RequestContext, 'requestId' | 'signal'>
   log: Pick<Log, 'error'>
@@ -31,8 +27,7 @@ export function runGeneration<Result>(options: RunGenerationOptions<Result>) {
   const { renderer, log, context } = options
   const { controller } = followSignal(context.signal)
   const { signal } = controller
-  let committed = false
-  const batches = options.generate({ signal, committed: () => committed })
+  const batches = options.generate(signal)
   // A suspended generator does not notice the abort.
   const end = () => void batches.return().catch(() => {})
   signal.addEventListener('abort', end, { once: true })
@@ -49,9 +44,6 @@ export function runGeneration<Result>(options: RunGenerationOptions<Result>) {
         return renderer.fail(error)
       },
       keepAlive: { open: renderer.open, heartbeat: renderer.heartbeat },
-      commit() {
-        committed = true
-      },
       abandon: () => controller.abort(new AppError('client_closed', 'The client disconnected.')),
     }),
     /** Throws if the generation fails. */

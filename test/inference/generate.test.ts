@@ -147,14 +147,6 @@ test('an upstream without the model is skipped', async () => {
   expect(texts(events)).toBe('one two')
 })
 
-test('nothing is retried once a byte was sent to the client', async () => {
-  const upstream = await upstreamThat({ status: 500 }, { body: whole })
-  const { run } = start()
-  const error = await failure(run([target(upstream.baseUrl)], { committed: true }))
-  expect(error.kind).toBe('upstream_error')
-  expect(upstream.requests).toHaveLength(1)
-})
-
 test.each([
   [
     'cut in the middle of an event',

@@ -30,7 +30,6 @@ async function run(baseUrl: string) {
     request: makeRequest({ model: 'asked-name' }),
     targets: [target(baseUrl)],
     context: makeRequestContext(),
-    committed: () => false,
   }
   return { batches: checkEvents(generate(job)), inference }
 }

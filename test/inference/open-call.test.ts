@@ -36,7 +36,6 @@ async function runPendingPromises(): Promise<void> {
 type Given = {
   upstreams?: readonly string[]
   retry?: Partial<RetryPolicy>
-  mayRetry?: () => boolean
   /** One for each attempt, the last one for all further ones; null succeeds. */
   outcomes: readonly (Error | 'hang' | null)[]
 }
@@ -55,7 +54,6 @@ function startCall(given: Given) {
     deps,
     {
       retry: { ...patient, ...given.retry },
-      mayRetry: given.mayRetry ?? (() => true),
       limitMs: 60_000,
     },
     async (_adapter, { upstream, signal }) => {
@@ -138,16 +136,6 @@ describe('retries', () => {
     const { names } = startCall({ upstreams: ['one', 'two'], outcomes: [failing(kind)] })
     await advance(20_000)
     expect(names()).toEqual([...expected])
-  })
-
-  test('nothing is tried again once the call may not', async () => {
-    const { names, result } = startCall({
-      upstreams: ['one', 'two'],
-      mayRetry: () => false,
-      outcomes: [failing('upstream_error')],
-    })
-    expect(await result).toMatchObject({ kind: 'upstream_error' })
-    expect(names()).toEqual(['one'])
   })
 
   test('the limit counts retries, not attempts', async () => {

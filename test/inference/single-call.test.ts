@@ -94,7 +94,6 @@ function jobOf(baseUrl: string): GenerationJob {
     request: makeRequest({ tools, parallelToolCalls: false }),
     targets: [target(baseUrl)],
     context: makeRequestContext(),
-    committed: () => false,
   }
 }
 

@@ -196,7 +196,6 @@ function jobOf(stopSequences: readonly string[]): GenerationJob {
     request: { ...request, sampling: { ...request.sampling, stopSequences } },
     targets: [],
     context: makeRequestContext(),
-    committed: () => false,
   }
 }
 

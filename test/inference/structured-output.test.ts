@@ -99,14 +99,6 @@ describe('a buffered response', () => {
     expect(events.at(-1)).toMatchObject({ type: 'error', error: { kind: 'upstream_truncated' } })
   })
 
-  test('is neither generated again nor held once something was sent', async () => {
-    const upstream = await upstreamThat(wrong, right)
-    const { events } = await run(upstream, { buffered: true, committed: () => true })
-    expect(upstream.requests).toHaveLength(1)
-    expect(events.filter(({ type }) => type === 'text-delta')).toHaveLength(2)
-    expectInvalid(events)
-  })
-
   test('keeps reasoning parts and token probabilities separate', async () => {
     const logprobs = { content: [{ token: '7', logprob: -1, bytes: [55], top_logprobs: [] }] }
     const sure = (content: string) => ({
@@ -135,8 +127,9 @@ describe('a streamed response', () => {
   })
 
   test('in a wrong format ends incomplete, and is not generated again', async () => {
-    const upstream = await upstreamThat(wrong, right)
-    const { events } = await run(upstream, { committed: () => true })
+    const firstEnd = String(wrong.body).indexOf('\n\n') + 2
+    const upstream = await upstreamThat({ ...wrong, cutsAt: [firstEnd], pauseMs: 20 }, right)
+    const { events } = await run(upstream)
     expect(upstream.requests).toHaveLength(1)
     expect(texts(events)).toBe('{"answer":"42"}')
     expectInvalid(events)
@@ -241,14 +234,13 @@ describe('every text of a response must have the format', () => {
   }
 })
 
-type Given = Partial<Pick<GenerationJob, 'buffered' | 'committed' | 'request'>>
+type Given = Partial<Pick<GenerationJob, 'buffered' | 'request'>>
 
 function job(upstream: ReplayUpstream, given: Given = {}): GenerationJob {
   return {
     request: makeRequest({ format: answerSchema }),
     targets: [target(upstream.baseUrl)],
     context: makeRequestContext(),
-    committed: () => false,
     ...given,
   }
 }

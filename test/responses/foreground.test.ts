@@ -66,7 +66,6 @@ describe('a foreground run', () => {
     const generation = controlledGeneration()
     const run = here.start(planOf(generation.generate))
     const frames = readOn(run.frames(forever))
-    expect(generation.committed()).toBe(false)
     const error = new AppError('upstream_overloaded', 'The upstream is busy.')
     generation.break(error)
     expect(await frames.whole.catch((failure: unknown) => failure)).toBe(error)

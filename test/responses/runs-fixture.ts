@@ -179,25 +179,24 @@ export type ControlledGeneration = {
   break(error: unknown): void
   taken(): number
   signal(): AbortSignal | undefined
-  committed(): boolean | undefined
 }
 
 export function controlledGeneration(): ControlledGeneration {
   const given: (EventBatch | { broken: unknown })[] = []
   let wake = () => {}
   let taken = 0
-  let control: Parameters<Generate>[0] | undefined
+  let handed: AbortSignal | undefined
   const add = (...next: typeof given) => {
     given.push(...next)
     wake()
   }
   return {
-    async *generate(handed): AsyncGenerator<EventBatch, void> {
-      control = handed
-      handed.signal.addEventListener('abort', () => wake())
+    async *generate(signal): AsyncGenerator<EventBatch, void> {
+      handed = signal
+      signal.addEventListener('abort', () => wake())
       for (;;) {
         const next = given.shift()
-        if (handed.signal.aborted) throw handed.signal.reason
+        if (signal.aborted) throw signal.reason
         if (next === undefined) {
           await new Promise<void>((resolve) => {
             wake = resolve
@@ -213,8 +212,7 @@ export function controlledGeneration(): ControlledGeneration {
     give: (...batches) => add(...batches),
     break: (broken) => add({ broken }),
     taken: () => taken,
-    signal: () => control?.signal,
-    committed: () => control?.committed(),
+    signal: () => handed,
   }
 }
 

@@ -74,15 +74,11 @@ export function start(overrides: Overrides = {}) {
     retry: { retriesMax: 3, backoffMs: 1, retryAfterMaxMs: 50, ...overrides.retry },
     onSettled: (record) => records.push(record),
   })
-  const runUnchecked = (
-    targets: Target[],
-    { signal = new AbortController().signal, committed = false } = {},
-  ) =>
+  const runUnchecked = (targets: Target[], { signal = new AbortController().signal } = {}) =>
     inference.generate({
       request: makeRequest({ model: 'asked-name' }),
       targets,
       context: makeRequestContext(signal),
-      committed: () => committed,
     })
   const run = (...given: Parameters<typeof runUnchecked>) => checkEvents(runUnchecked(...given))
   return { inference, records, run, runUnchecked }

@@ -158,7 +158,6 @@ The model is called once before the start. With \`dry_run\` only the effort is e
               eventFrame('error', { error: { message, code: wireCode, param: null } }),
             // An event every second makes heartbeats unnecessary.
             keepAlive: null,
-            commit() {},
             abandon: () => controller.abort(),
           },
           { ...config.stream, closing: '' },

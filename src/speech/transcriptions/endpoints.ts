@@ -109,7 +109,6 @@ function streamResponse(
     render: (events) => events.map(frameOf).join(''),
     fail: (error) => frameOf({ type: 'error', ...renderError(error) }),
     keepAlive: { open: () => frameOf(heartbeatEvent), heartbeat: () => frameOf(heartbeatEvent) },
-    commit: () => {},
     abandon: () => upload.abandon(),
   }
   return streamEvents(source, { ...pace, closing: 'data: [DONE]\n\n' })

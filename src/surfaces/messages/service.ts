@@ -74,8 +74,7 @@ export function createMessageService(deps: MessageServiceDeps) {
         buffered: !parsed.stream,
       }
       const running = runGeneration({
-        generate: ({ signal, committed }) =>
-          generate({ ...job, context: withSignal(context, signal), committed }),
+        generate: (signal) => generate({ ...job, context: withSignal(context, signal) }),
         renderer: createMessageRenderer({
           id: newId('msg_'),
           model: parsed.request.model,

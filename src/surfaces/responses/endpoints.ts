@@ -126,7 +126,6 @@ Nothing is stored.`,
             request: resolved.request,
             targets: resolved.targets,
             context,
-            committed: () => false,
           },
         )
         return {

@@ -211,10 +211,10 @@ async function planResponse(
       framesBefore,
       now: deps.now,
     }),
-    generate: ({ signal, committed }) =>
+    generate: (signal) =>
       parsed.isInputOnly && memory !== undefined
         ? storeInputOnly()
-        : generate({ ...job, context: withSignal(context, signal), committed }),
+        : generate({ ...job, context: withSignal(context, signal) }),
   }
 }
 

@@ -115,7 +115,6 @@ export function frameSource(
       return ''
     },
     keepAlive,
-    commit: () => {},
     abandon: () =>
       subscriber.controller.abort(new AppError('client_closed', 'The client disconnected.')),
   }

@@ -34,7 +34,6 @@ export function loop({ targets, hosted, request = {}, signal, ...options }: Opti
     request: makeRequest(request),
     targets,
     context: makeRequestContext(signal),
-    committed: () => false,
   }
   const generate = withHostedTools(inference.generate, hosted, { ...limits, ...options.limits })
   return { batches: checkEvents(generate(job)), records, inference }

@@ -85,7 +85,6 @@ function run(
       request,
       targets: [target(upstream.baseUrl)],
       context: makeRequestContext(),
-      committed: () => false,
     }),
   )
 }
@@ -210,7 +209,6 @@ describe('a requested compaction', () => {
         request: makeRequest({ items: long }),
         targets: [target(upstream.baseUrl)],
         context: makeRequestContext(),
-        committed: () => false,
       },
     )
     expect<unknown>(window.questions).toEqual([long[0], long[2]])
