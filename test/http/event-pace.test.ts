@@ -33,7 +33,6 @@ function startStream(first?: string) {
     render: (item) => item,
     fail: ({ kind }) => `error ${kind}`,
     keepAlive: { open: () => 'open', heartbeat: () => 'beat' },
-    commit: () => {
       calls.committed += 1
     },
     abandon: () => {
