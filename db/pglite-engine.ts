@@ -9,6 +9,9 @@ const sharedBuffers = '16MB'
  */
 const openFilesMax = 192
 
+/** Larger batches of full text index entries block all readers for seconds when they are merged. */
+const pendingIndexEntries = '256kB'
+
 /** Opens the cluster in the folder; creates it if the folder is empty. */
 export function openEngine(clusterFolder: string): Promise<PGlite> {
   return PGlite.create({
@@ -18,6 +21,7 @@ export function openEngine(clusterFolder: string): Promise<PGlite> {
       ...PGlite.defaultStartParams,
       ...['-c', `shared_buffers=${sharedBuffers}`],
       ...['-c', `max_files_per_process=${openFilesMax}`],
+      ...['-c', `gin_pending_list_limit=${pendingIndexEntries}`],
     ],
     initDbStartParams: ['--no-sync', '--wal-segsize=4', '-c', `shared_buffers=${sharedBuffers}`],
   })

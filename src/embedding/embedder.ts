@@ -1,7 +1,7 @@
 import type { ModelConfig } from '#config/schema.ts'
 import { type Embeddings, mixedDimensions } from '#inference/embeddings.ts'
-import type { Inference, ModelCall } from '#inference/inference.ts'
-import { AppError } from '#lib/errors.ts'
+import type { Inference } from '#inference/inference.ts'
+import { AppError, type ErrorKind } from '#lib/errors.ts'
 import type { RequestContext } from '#lib/request-context.ts'
 import type { Catalogue } from '#models/catalogue.ts'
 import { createLocalHashEmbedder, localHashModel } from './local-hash.ts'
@@ -9,6 +9,8 @@ import { createLocalHashEmbedder, localHashModel } from './local-hash.ts'
 /** Computes vectors of texts: a model of mode `embed`, or the built-in `local-hash`. */
 export type Embedder = {
   readonly model: string
+  /** Texts that the upstream embeds in one request, as far as known; absent: any number. */
+  readonly textsMax?: () => number
   /**
    * One vector per text, in order, all of the same length, finite and not zero. Splits the texts into
    * batches that the upstream accepts. Throws an `AppError`; an invalid response is
@@ -36,26 +38,43 @@ export type EmbeddersDeps = {
   readonly models: readonly Pick<ModelConfig, 'name' | 'queryPrefix' | 'passagePrefix'>[]
 }
 
-/** Servers with lower limits refuse a batch, which is then halved. */
+/** Servers with lower limits refuse a batch or take too long; it is then halved. */
 const batchTextsMax = 64
 const batchCharsMax = 262_144
+/** Full batches after which a halved size is doubled. */
+const batchesPerGrowth = 32
 
 export function createEmbedders({ inference, catalogue, models }: EmbeddersDeps): Embedders {
   const localHash = createLocalHashEmbedder()
+  const batchSizes = new Map<string, BatchSize>()
   return {
     async find(name) {
       if (name === localHashModel) return localHash
       const { id, targets } = await catalogue.resolve(name, { mode: 'embed' })
       const entry = models.find((model) => model.name === id)
       const prefixes = { query: entry?.queryPrefix ?? '', passage: entry?.passagePrefix ?? '' }
+      const size = batchSizes.get(id) ?? createBatchSize()
+      batchSizes.set(id, size)
       return {
         model: id,
+        textsMax: size.textsMax,
         async embed(texts, { purpose, context, dims }) {
           const call = { context, targets }
           const prefixed = texts.map((text) => prefixes[purpose] + text)
           const parts: Embeddings[] = []
-          for (const batch of batchesOf(prefixed)) {
-            parts.push(await embedBatch({ inference, call, model: id, dims }, batch))
+          let rest: readonly string[] = prefixed
+          while (rest.length > 0) {
+            const batch = firstBatch(rest, size.textsMax())
+            try {
+              const options = dims === undefined ? {} : { dims }
+              parts.push(await inference.embed(call, id, { texts: batch, ...options }))
+            } catch (error) {
+              if (batch.length === 1 || !mayBeTooLarge(error)) throw error
+              size.halve(batch.length)
+              continue
+            }
+            size.confirm(batch.length)
+            rest = rest.slice(batch.length)
           }
           return join(parts)
         },
@@ -64,48 +83,50 @@ export function createEmbedders({ inference, catalogue, models }: EmbeddersDeps)
   }
 }
 
-type BatchCall = Pick<EmbeddersDeps, 'inference'> & {
-  readonly call: ModelCall
-  readonly model: string
-  readonly dims: number | undefined
-}
+type BatchSize = ReturnType<typeof createBatchSize>
 
-async function embedBatch(batchCall: BatchCall, texts: readonly string[]): Promise<Embeddings> {
-  const { inference, call, model, dims } = batchCall
-  try {
-    return await inference.embed(call, model, { texts, ...(dims === undefined ? {} : { dims }) })
-  } catch (error) {
-    if (texts.length === 1 || !mayBeTooLarge(error)) throw error
-    const half = Math.ceil(texts.length / 2)
-    return join([
-      await embedBatch(batchCall, texts.slice(0, half)),
-      await embedBatch(batchCall, texts.slice(half)),
-    ])
+/** Remembers what an upstream accepts, so that each call does not wait for a timeout again. */
+function createBatchSize() {
+  let textsMax = batchTextsMax
+  let confirmed = 0
+  return {
+    textsMax: () => textsMax,
+    halve(count: number) {
+      textsMax = Math.ceil(count / 2)
+      confirmed = 0
+    },
+    /** Doubles the size after several full batches. */
+    confirm(count: number) {
+      if (count < textsMax || textsMax === batchTextsMax) return
+      confirmed += 1
+      if (confirmed < batchesPerGrowth) return
+      textsMax = Math.min(textsMax * 2, batchTextsMax)
+      confirmed = 0
+    },
   }
 }
 
-function* batchesOf(texts: readonly string[]): Generator<string[]> {
-  let batch: string[] = []
+function firstBatch(texts: readonly string[], countMax: number): readonly string[] {
   let chars = 0
-  for (const text of texts) {
-    const isFull = batch.length >= batchTextsMax || chars + text.length > batchCharsMax
-    if (isFull && batch.length > 0) {
-      yield batch
-      batch = []
-      chars = 0
-    }
-    batch.push(text)
+  const end = texts.findIndex((text, index) => {
     chars += text.length
-  }
-  if (batch.length > 0) yield batch
+    return index > 0 && (index >= countMax || chars > batchCharsMax)
+  })
+  return end === -1 ? texts : texts.slice(0, end)
 }
 
-/** Servers refuse a batch that is too large with various errors. */
+/** Servers refuse a batch that is too large with various errors, or do not complete it in time. */
+const batchErrors: ReadonlySet<ErrorKind> = new Set([
+  'invalid_request',
+  'request_too_large',
+  'context_length_exceeded',
+  'upstream_first_event_timeout',
+  'upstream_gap_timeout',
+  'upstream_total_timeout',
+])
+
 function mayBeTooLarge(error: unknown): boolean {
-  return (
-    error instanceof AppError &&
-    ['invalid_request', 'request_too_large', 'context_length_exceeded'].includes(error.kind)
-  )
+  return error instanceof AppError && batchErrors.has(error.kind)
 }
 
 function join(parts: readonly Embeddings[]): Embeddings {

@@ -187,7 +187,7 @@ function renderRetrieval(states: readonly StateRow[]): Pick<FileRecord, Retrieva
   }
   const retrieval = {
     state: finalStates[worst.state] ?? worst.stage ?? 'waiting',
-    error: worst.rank < 3 || code === null ? null : { code, message: message ?? '' },
+    error: worst.state === 'done' || code === null ? null : { code, message: message ?? '' },
     // Collections that share an index share the passages of a file.
     chunks: Math.max(...states.map(({ chunks }) => chunks)),
     collections: states.map(({ name }) => name),

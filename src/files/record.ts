@@ -38,7 +38,7 @@ const retrieval = Type.Object({
   }),
   error: nullable(
     Type.Object({ code: Type.String(), message: Type.String() }),
-    'Why the file cannot be searched.',
+    'Why the file cannot be searched, or why its last attempt failed that will be repeated.',
   ),
   chunks: Type.Integer({ description: 'The number of indexed passages.' }),
   collections: Type.Array(Type.String(), { description: 'The names of its collections.' }),

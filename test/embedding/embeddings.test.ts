@@ -27,9 +27,11 @@ beforeAll(async () => {
         upstreamModel: 'e5',
         passagePrefix: 'passage: ',
       },
+      { name: 'slow-embedder', mode: 'embed', upstreams: ['tei'] },
       { name: 'sorter', mode: 'rerank', upstreams: ['tei'] },
     ],
     retry: { retriesMax: 2 },
+    deadlines: { firstEventMs: 300 },
   })
 })
 afterAll(async () => {
@@ -64,6 +66,25 @@ test('a batch that the upstream refuses is halved', async () => {
   const client = await gateway.openai()
   const { data } = await client.embeddings.create({ model: 'embedder', input })
   expect(data.map(({ embedding }) => embedding[0])).toEqual(input.map((text) => text.length + 9))
+})
+
+test('a batch that takes too long is halved, and the next one begins smaller', async () => {
+  const textsMax = 3
+  const sizes: number[] = []
+  upstream.answer((request) => {
+    const { input } = bodyOf(request)
+    sizes.push(input.length)
+    return input.length <= textsMax ? embedByLength(request) : { ending: 'silent' }
+  })
+  const input = Array.from({ length: 12 }, (_, at) => 'x'.repeat(at + 1))
+  const client = await gateway.openai()
+  const request = { model: 'slow-embedder', input }
+  const { data } = await client.embeddings.create(request)
+  expect(data.map(({ embedding }) => embedding[0])).toEqual(input.map((text) => text.length))
+  const tried = sizes.splice(0)
+  expect(new Set(tried)).toEqual(new Set([12, 6, 3]))
+  await client.embeddings.create(request)
+  expect(sizes).toEqual([3, 3, 3, 3])
 })
 
 test('an invalid embeddings response is upstream_invalid_answer', async () => {

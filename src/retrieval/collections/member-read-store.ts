@@ -138,7 +138,7 @@ function selectMembers(caller: RequestPrincipal, { id, accessMode }: MembersOf):
 }
 
 function memberOf({ errorCode: code, errorMessage, addedMs, ...row }: MemberRow): Member {
-  const hasError = code !== null && (row.state === 'failed' || row.state === 'skipped')
+  const hasError = code !== null && row.state !== 'done'
   return {
     ...row,
     bytes: Number(row.bytes),

@@ -81,7 +81,7 @@ export const memberRecord = Type.Object(
     stage: nullable(Type.String(), 'The current stage of the ingest; null when idle.'),
     error: nullable(
       Type.Object({ code: Type.String(), message: Type.String() }),
-      'Why the file cannot be searched.',
+      'Why the file cannot be searched, or why its last attempt failed that will be repeated.',
     ),
     chunks: Type.Integer({ description: 'Passages of the file.' }),
     attributes: fileAttributes,

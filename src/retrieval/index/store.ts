@@ -5,7 +5,7 @@ import type { Transaction } from '#jobs/jobs.ts'
 import { assert } from '#lib/assert.ts'
 import { foldText } from '#lib/fold-text.ts'
 import { instant, uuidArray } from '#retrieval/sql-store.ts'
-import type { ChunkIndex, EmbeddedChunk, IndexSpec } from './chunk.ts'
+import type { Chunk, ChunkIndex, EmbeddedChunk, IndexSpec } from './chunk.ts'
 
 export type IndexDatabase = Pick<Database, 'drizzle' | 'kind'>
 type Kind = Database['kind']
@@ -14,8 +14,8 @@ type Kind = Database['kind']
 export const dimsMax = 16_000
 /** The limit of its graphs over half-precision vectors. */
 export const graphDimsMax = 4_000
-/** Longer statements save no time; the embedded engine never releases their memory. */
-const insertCharsMax = 1024 * 1024
+/** Longer statements save no time; the embedded engine blocks readers meanwhile and keeps the memory. */
+const insertCharsMax = 256 * 1024
 /** Significant digits of single precision. */
 const vectorDigits = 7
 
@@ -63,6 +63,13 @@ export function chunkStore({ drizzle, kind }: IndexDatabase, { now }: { now: () 
       return row
     },
 
+    /** The text hashes of the stored passages of a file, by ordinal. */
+    async textHashes(id: number, fileId: string): Promise<ReadonlyMap<number, string>> {
+      const rows = await drizzle.execute<{ ordinal: number; hash: string }>(sql`
+        select ordinal, md5(text) as hash from ${chunkTable(id)} where file_id = ${fileId}::uuid`)
+      return new Map(rows.map(({ ordinal, hash }) => [ordinal, hash]))
+    },
+
     async drop(id: number): Promise<void> {
       await drizzle.transaction(async (transaction) => {
         await transaction.execute(sql`delete from ${embeddingIndex} where id = ${id}`)
@@ -92,17 +99,33 @@ export function chunkStore({ drizzle, kind }: IndexDatabase, { now }: { now: () 
   }
 }
 
-/** Replaces the passages of a file; deletes them if no collection needs the file in this index. */
+/**
+ * Replaces the passages of a file, except others below the ordinal `keepBelow`; deletes all of them if
+ * no collection needs the file in this index.
+ */
 export async function replaceChunks(
   transaction: Transaction,
-  params: { index: ChunkIndex; fileId: string; chunks: readonly EmbeddedChunk[]; kind: Kind },
+  params: {
+    index: ChunkIndex
+    fileId: string
+    chunks: readonly EmbeddedChunk[]
+    keepBelow: number
+    kind: Kind
+  },
 ): Promise<void> {
-  const { index, fileId, chunks, kind } = params
+  const { index, fileId, chunks, keepBelow, kind } = params
   // Serializes concurrent writes of the same file.
   const [needed] = await transaction.execute(sql`
     select 1 from ${fileIndex}
     where file_id = ${fileId}::uuid and index_id = ${index.id} for update`)
-  await deleteChunks(transaction, index.id, [fileId])
+  if (needed === undefined || keepBelow === 0) {
+    await deleteChunks(transaction, index.id, [fileId])
+  } else {
+    const ordinals = `{${chunks.map(({ ordinal }) => ordinal).join(',')}}`
+    await transaction.execute(sql`
+      delete from ${chunkTable(index.id)} where file_id = ${fileId}::uuid
+        and (ordinal >= ${keepBelow} or ordinal = any(${ordinals}::integer[]))`)
+  }
   if (needed === undefined) return
   for (const rowsJson of insertBatches(chunks)) {
     await transaction.execute(sql`
@@ -142,8 +165,7 @@ function* insertBatches(chunks: readonly EmbeddedChunk[]): Generator<string> {
 }
 
 function rowJson(chunk: EmbeddedChunk): string {
-  // PostgreSQL cannot store NUL; a replacement of the same length keeps the positions.
-  const text = chunk.text.replaceAll('\0', '\ufffd').toWellFormed()
+  const text = storedText(chunk)
   return JSON.stringify({
     id: Bun.randomUUIDv7(),
     ordinal: chunk.ordinal,
@@ -154,6 +176,16 @@ function rowJson(chunk: EmbeddedChunk): string {
     folded: foldText(text),
     e: vectorText(chunk.vector),
   })
+}
+
+/** PostgreSQL cannot store NUL; a replacement of the same length keeps the positions. */
+function storedText({ text }: Chunk): string {
+  return text.replaceAll('\0', '\ufffd').toWellFormed()
+}
+
+/** Identifies the text of a passage, as the database computes it. */
+export function textHash(chunk: Chunk): string {
+  return new Bun.CryptoHasher('md5').update(storedText(chunk)).digest('hex')
 }
 
 /** The columns of a `ChunkIndex`. */

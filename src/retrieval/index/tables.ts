@@ -55,16 +55,18 @@ export function createChunkTables({
       requireDims(spec)
       return store.create(spec, transaction)
     },
-    /** Replaces all passages of a file. */
+    textHashes: store.textHashes,
+    /** Replaces the passages of a file, except others below the ordinal `keepBelow`. */
     async replace(
       transaction: Transaction,
       index: ChunkIndex,
       fileId: string,
       chunks: readonly EmbeddedChunk[],
+      keepBelow = 0,
     ): Promise<void> {
       const vectors = chunks.map(({ vector }) => vector)
       requireVectorDims(index, vectors)
-      await replaceChunks(transaction, { index, fileId, chunks, kind: database.kind })
+      await replaceChunks(transaction, { index, fileId, chunks, keepBelow, kind: database.kind })
       if (database.kind !== 'postgres' || index.dims > graphDimsMax) return
       if (!isCheckDue(index.id, chunks.length)) return
       const runAt = new Date(now().getTime() + checkDelayMs)

@@ -8,6 +8,7 @@ import type { DocumentText } from '#retrieval/extraction/document-text.ts'
 import type { Extraction } from '#retrieval/extraction/extraction.ts'
 import { type UnreadableCode, UnreadableFile } from '#retrieval/extraction/unreadable.ts'
 import type { Chunk, ChunkIndex, EmbeddedChunk } from '#retrieval/index/chunk.ts'
+import { textHash } from '#retrieval/index/store.ts'
 import { type ChunkTables, requireVectorDims } from '#retrieval/index/tables.ts'
 import type { Storage } from '#storage/storage.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -26,7 +27,7 @@ export type IngestDeps = {
   jobs: Pick<Jobs, 'add' | 'process'>
   storage: Pick<Storage, 'read'>
   embedders: Embedders
-  chunkTables: Pick<ChunkTables, 'find' | 'replace'>
+  chunkTables: Pick<ChunkTables, 'find' | 'replace' | 'textHashes'>
   extraction: Extraction
   log: Pick<Log, 'info' | 'warn'>
   now: () => Date
@@ -39,8 +40,13 @@ const concurrentFilesMax = 4
 const attemptsMax = 15
 /** A file that changes during every restart is retried later. */
 const restartsMax = 3
-/** Texts per embedding call; between calls the event loop runs other work. */
+/** Texts per embedding call, at most; between calls the event loop runs other work. */
 const batchTextsMax = 64
+/**
+ * Text of passages per transaction. The embedded database has one connection, so that readers wait for
+ * the transaction; it takes about 50 ms.
+ */
+const writeCharsMax = 32_768
 const sweepIntervalMs = 600_000
 
 /** Files without text are skipped rather than failed. */
@@ -86,21 +92,60 @@ export function createIngest(deps: IngestDeps) {
   }
 
   /** Each step may be the last one of this process. */
-  async function ingestContent(
-    { task, source, index }: IngestRun,
-    signal: AbortSignal,
-  ): Promise<IngestOutcome> {
+  async function ingestContent(run: IngestRun, signal: AbortSignal): Promise<IngestOutcome> {
+    const { task, source, index } = run
     const document = await readText(source, signal)
     signal.throwIfAborted()
     await store.setStage(task, 'splitting')
     const chunks = await split(document, index, signal)
     await store.setStage(task, 'embedding')
-    const embedded = await embed(index, chunks, signal)
+    const kept = source.attempts > 1 ? await chunkTables.textHashes(index.id, task.fileId) : null
+    const missing = chunks.filter((chunk) => kept?.get(chunk.ordinal) !== textHash(chunk))
+    const writing = createWriting(run, chunks.length)
+    try {
+      for await (const embedded of embed(index, missing, signal)) {
+        const outcome = await writing.add(embedded)
+        if (outcome !== 'settled') return outcome
+      }
+    } catch (error) {
+      // The next attempt continues here. Former content is not mixed with a small part of the new one.
+      if (!signal.aborted && !source.isSearchable) await writing.flush()
+      throw error
+    }
     await store.setStage(task, 'indexing')
-    const content = { sha256: source.sha256, chunks: embedded.length }
-    return store.complete(task, content, (transaction) =>
-      chunkTables.replace(transaction, index, task.fileId, embedded),
-    )
+    const content = { sha256: source.sha256, chunks: chunks.length }
+    return store.complete(task, content, writing.writeRest)
+  }
+
+  /**
+   * Stores passages in short transactions. Searches do not find a new file before it is complete; of a
+   * long changed file they find former and new passages meanwhile.
+   */
+  function createWriting({ task, source, index }: IngestRun, count: number) {
+    let unwritten: EmbeddedChunk[] = []
+    let chars = 0
+    const writeRest = (transaction: Transaction) =>
+      chunkTables.replace(transaction, index, task.fileId, unwritten, count)
+    const flush = async () => {
+      const outcome = await store.write(task, source.sha256, writeRest)
+      unwritten = []
+      chars = 0
+      return outcome
+    }
+    return {
+      writeRest,
+      flush,
+      async add(embedded: readonly EmbeddedChunk[]): Promise<IngestOutcome> {
+        for (const chunk of embedded) {
+          unwritten.push(chunk)
+          chars += chunk.text.length
+          if (chars < writeCharsMax) continue
+          const outcome = await flush()
+          if (outcome !== 'settled') return outcome
+        }
+        return 'settled'
+      },
+    }
   }
 
   async function readText(source: IngestSource, signal: AbortSignal): Promise<DocumentText> {
@@ -112,12 +157,14 @@ export function createIngest(deps: IngestDeps) {
     return text
   }
 
-  async function embed(index: ChunkIndex, chunks: readonly Chunk[], signal: AbortSignal) {
+  async function* embed(index: ChunkIndex, chunks: readonly Chunk[], signal: AbortSignal) {
     const embedder = await embedders.find(index.model)
     const context = createBackgroundContext(signal)
-    const embedded: EmbeddedChunk[] = []
-    for (let start = 0; start < chunks.length; start += batchTextsMax) {
-      const batch = chunks.slice(start, start + batchTextsMax)
+    let start = 0
+    while (start < chunks.length) {
+      const textsMax = Math.min(batchTextsMax, embedder.textsMax?.() ?? batchTextsMax)
+      const batch = chunks.slice(start, start + textsMax)
+      start += batch.length
       const texts = batch.map(({ text }) => text)
       const { vectors } = await embedder.embed(texts, { purpose: 'passage', context })
       if (vectors.length !== batch.length) {
@@ -127,13 +174,12 @@ export function createIngest(deps: IngestDeps) {
         )
       }
       requireVectorDims(index, vectors)
-      for (const [position, vector] of vectors.entries()) {
-        const chunk = batch[position]
-        if (chunk !== undefined) embedded.push({ ...chunk, vector })
-      }
+      yield batch.flatMap((chunk, position) => {
+        const vector = vectors[position]
+        return vector === undefined ? [] : [{ ...chunk, vector }]
+      })
       await yieldToEventLoop(signal)
     }
-    return embedded
   }
 
   /** Rethrows errors that a retry may resolve. */

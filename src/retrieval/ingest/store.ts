@@ -19,6 +19,10 @@ export type IngestSource = {
   readonly mimeType: string
   readonly bytes: number
   readonly sha256: string
+  /** 1 at the first attempt. */
+  readonly attempts: number
+  /** Whether searches find passages of former content. */
+  readonly isSearchable: boolean
 }
 
 export type IngestFailure = {
@@ -65,7 +69,8 @@ export function createIngestStore({ drizzle }: IngestDatabase, { now }: { now: (
         where ${isTask(task)} and ${file.nodeId} = ${fileIndex.fileId}
           and ${fileIndex.state} = 'pending'
         returning ${node.name} as name, ${file.mimeType} as "mimeType",
-          ${file.bytes}::float8 as bytes, ${file.sha256} as sha256`)
+          ${file.bytes}::float8 as bytes, ${file.sha256} as sha256,
+          ${fileIndex.attempts} as attempts, ${fileIndex.sha256} is not null as "isSearchable"`)
       return source
     },
 
@@ -82,6 +87,14 @@ export function createIngestStore({ drizzle }: IngestDatabase, { now }: { now: (
           error_message = ${failure.message}, updated_at = ${at()}
         where ${isTask(task)} and ${fileIndex.state} = 'pending'`)
     },
+
+    /** Writes passages of a file that is not complete. */
+    write: (task: IngestTask, sha256: string, write: Write): Promise<IngestOutcome> =>
+      drizzle.transaction(async (transaction) => {
+        const outcome = await lockTask(transaction, task, sha256)
+        if (outcome === 'settled') await write(transaction)
+        return outcome
+      }),
 
     complete: (
       task: IngestTask,

@@ -54,6 +54,7 @@ function withSteps(deps: IngestDeps): IngestDeps {
     },
     chunkTables: {
       find: (id) => deps.chunkTables.find(id),
+      textHashes: (...given) => deps.chunkTables.textHashes(...given),
       async replace(...given) {
         await deps.chunkTables.replace(...given)
         await reach('before the commit')
