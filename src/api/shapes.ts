@@ -7,6 +7,9 @@ import { json } from './endpoint.ts'
 export const instant = (description: string) =>
   Type.String({ format: 'date-time', description: `${description}, in UTC.` })
 
+/** As OpenAI's objects have it, in Unix seconds. */
+export const unixTime = (description: string) => Type.Integer({ description })
+
 export const nullable = <T extends TSchema>(schema: T, description: string) =>
   Type.Union([schema, Type.Null()], { description })
 

@@ -39,8 +39,11 @@ export type NewFile = NewContent & {
   readonly onConflict: OnConflict
 }
 
-/** If the name is taken: refuse, add a number, or replace the content of that file. */
-export type OnConflict = 'fail' | 'rename' | 'replace'
+/**
+ * If the name is taken: refuse, add a number, replace the content of that file, or allow files of equal
+ * names.
+ */
+export type OnConflict = 'fail' | 'rename' | 'replace' | 'allow'
 
 /** A change of at most `filesPerChangeMax` files. */
 export type FileChange = {

@@ -36,6 +36,13 @@ export function nameKey(name: string): string {
     .trim()
 }
 
+const duplicateMark = '\u0001'
+
+/** The key of another file of the same name: names have no control characters. */
+export function duplicateKey(name: string, id: string): string {
+  return `${nameKey(name)}${duplicateMark}${id}`
+}
+
 /** Its capital is the same as that of `i`, so it must not be folded. */
 const dotlessI = '\u0131'
 

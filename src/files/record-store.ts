@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
+import { unixSeconds } from '#lib/unix-seconds.ts'
 import { roleOfRank } from './files.ts'
 import type { FileRecord, FolderRecord, NodeRecord } from './record.ts'
 
@@ -68,7 +69,7 @@ type StateRow = {
   readonly rank: number
 }
 
-type TimeField = 'created_at' | 'updated_at' | 'expires_at'
+type TimeField = 'created_at' | 'created_at_iso' | 'updated_at' | 'expires_at' | 'expires_at_iso'
 
 /** Columns of files are null in a folder, and `child_counts` in a file. */
 type NodeRow = Omit<FileRecord, 'object' | 'filename' | 'my_role' | TimeField | RetrievalField> &
@@ -151,23 +152,29 @@ export function millis(column: SQL): SQL {
 function renderRow(row: NodeRow): NodeRecord {
   const { object, rank, child_counts, states, sort_key: _, ...columns } = row
   const { bytes, mime_type, sha256, attributes, purpose, expires_at, ...fields } = columns
+  const createdAt = new Date(fields.created_at)
   const node = {
     ...fields,
-    created_at: new Date(fields.created_at).toISOString(),
+    created_at_iso: createdAt.toISOString(),
     updated_at: new Date(fields.updated_at).toISOString(),
     my_role: roleOfRank(rank),
   }
-  if (object === 'folder') return { ...node, object, child_counts }
+  if (object === 'folder') {
+    return { ...node, object, created_at: node.created_at_iso, child_counts }
+  }
+  const expiresAt = expires_at === null ? null : new Date(expires_at)
   return {
     ...node,
     object,
+    created_at: unixSeconds(createdAt),
     filename: node.name,
     bytes,
     mime_type,
     sha256,
     attributes,
     purpose,
-    expires_at: expires_at === null ? null : new Date(expires_at).toISOString(),
+    expires_at: expiresAt === null ? null : unixSeconds(expiresAt),
+    expires_at_iso: expiresAt?.toISOString() ?? null,
     ...renderRetrieval(states ?? []),
   }
 }

@@ -1,7 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
 import type { ResponseSettings } from '#api/endpoint.ts'
-import { idExample, instant, instantExample, nullable } from '#api/shapes.ts'
+import { idExample, instant, instantExample, nullable, unixTime } from '#api/shapes.ts'
 import { entityTag } from '#lib/entity-tag.ts'
+import { unixSeconds } from '#lib/unix-seconds.ts'
 import { oneOf, retrievalStatus } from './schema.ts'
 
 /** Of every endpoint. */
@@ -21,7 +22,7 @@ const nodeFields = {
   shared: Type.Boolean({ description: 'Whether it or a folder above it is shared.' }),
   my_role: oneOf('viewer', 'editor', 'manager', 'owner'),
   version: Type.Integer({ description: 'Increases with each change; the `ETag` of the record.' }),
-  created_at: instant('Time of creation'),
+  created_at_iso: instant('Time of creation'),
   updated_at: instant('Time of the last change'),
 }
 
@@ -51,6 +52,7 @@ export const fileRecord = Type.Object(
     object: Type.Literal('file'),
     filename: Type.String({ description: 'The same as `name`.' }),
     ...nodeFields,
+    created_at: unixTime('Time of creation, in Unix seconds.'),
     bytes: Type.Integer(),
     mime_type: Type.String({ description: 'Detected from the content.' }),
     sha256: Type.String({ description: 'The hash and `ETag` of the content.' }),
@@ -65,7 +67,8 @@ export const fileRecord = Type.Object(
     ),
     retrieval: nullable(retrieval, 'Details of `retrieval_status`.'),
     attributes,
-    expires_at: nullable(Type.String({ format: 'date-time' }), 'When the file is deleted.'),
+    expires_at: nullable(Type.Integer(), 'When the file is deleted, in Unix seconds.'),
+    expires_at_iso: nullable(Type.String({ format: 'date-time' }), 'The same as `expires_at`.'),
   },
   { $id: 'File' },
 )
@@ -75,6 +78,7 @@ const folderFields = {
   id: Type.String({ format: 'uuid' }),
   object: Type.Literal('folder'),
   ...nodeFields,
+  created_at: instant('Time of creation'),
   child_counts: Type.Object(
     { files: Type.Integer(), folders: Type.Integer() },
     { description: 'Direct children, each counted up to 1,000.' },
@@ -122,7 +126,7 @@ const nodeExample = {
   shared: false,
   my_role: 'owner',
   version: 1,
-  created_at: instantExample,
+  created_at_iso: instantExample,
   updated_at: instantExample,
 } as const
 
@@ -141,7 +145,9 @@ export const fileExample: FileRecord = {
   retrieval: { state: 'completed', error: null, chunks: 12, collections: ['handbook'] },
   attributes: { year: 2026 },
   ...nodeExample,
+  created_at: unixSeconds(new Date(instantExample)),
   expires_at: null,
+  expires_at_iso: null,
 }
 
 export const folderExample: FolderRecord = {
@@ -151,6 +157,7 @@ export const folderExample: FolderRecord = {
   folder_id: null,
   child_counts: { files: 3, folders: 1 },
   ...nodeExample,
+  created_at: instantExample,
 }
 
 export const fileNotFound = `There is no file with the id "${idExample}".`

@@ -25,7 +25,7 @@ test('a file record has all fields', async () => {
     purpose: 'assistants',
   })
   const { body, headers } = await gateway.send(ann, `/v1/files/${id}`)
-  const { created_at, updated_at, ...rest } = body
+  const { created_at, created_at_iso, updated_at, ...rest } = body
   expect(rest).toEqual({
     id,
     object: 'file',
@@ -46,9 +46,11 @@ test('a file record has all fields', async () => {
     my_role: 'owner',
     version: 1,
     expires_at: null,
+    expires_at_iso: null,
   })
-  expect(created_at).toMatch(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
-  expect(updated_at).toBe(created_at)
+  expect(created_at).toBe(Math.floor(Date.parse(String(created_at_iso)) / 1_000))
+  expect(created_at_iso).toMatch(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
+  expect(updated_at).toBe(created_at_iso)
   expect(headers.get('etag')).toBe('"1"')
 })
 

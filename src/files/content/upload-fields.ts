@@ -24,10 +24,12 @@ const optionFields = Type.Object({
     pattern: '^[A-Za-z0-9_.-]{1,64}$',
     default: 'user_data',
   }),
-  on_conflict: Type.Union(oneOf('fail', 'rename', 'replace').anyOf, {
-    description: 'If the name is taken: refuse, add a number, or replace the content of that file.',
-    default: 'fail',
-  }),
+  on_conflict: Type.Optional(
+    Type.Union(oneOf('fail', 'rename', 'replace', 'allow').anyOf, {
+      description:
+        'If the name is taken: refuse, add a number, replace the content of that file, or allow equal names. By default `allow` with a `purpose`, as in the API of OpenAI, else `fail`.',
+    }),
+  ),
   'expires_after[anchor]': Type.Optional(Type.Literal('created_at')),
   'expires_after[seconds]': Type.Optional(
     Type.Integer({ description: 'The lifetime of the file.', ...expiryS }),
@@ -63,7 +65,7 @@ export function parseUploadFields(fields: ReadonlyMap<string, string>, now: Date
     attributes: parseJsonField(fields, 'attributes', {}, parseAttributes),
     collections: parseJsonField(fields, 'collections', [], parseCollections),
     purpose: options.purpose,
-    onConflict: options.on_conflict,
+    onConflict: options.on_conflict ?? (fields.has('purpose') ? 'allow' : 'fail'),
     expiresAt: expiryOf(options, now),
   }
 }

@@ -171,7 +171,8 @@ function isBelow(principal: RequestPrincipal, scope: Scope): SQL {
 }
 
 function hasTerm(term: string): SQL {
-  return sql`node.name_key like ${`%${term.replace(/[\\%_]/g, '\\$&')}%`}`
+  // Without the mark and the id of a file with a name that another one has.
+  return sql`split_part(node.name_key, chr(1), 1) like ${`%${term.replace(/[\\%_]/g, '\\$&')}%`}`
 }
 
 function filters(

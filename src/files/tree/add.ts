@@ -1,5 +1,5 @@
 import type { NewContent, NewFile, OnConflict } from '#files/files.ts'
-import { nameKey, parseName } from '#files/names.ts'
+import { duplicateKey, nameKey, parseName } from '#files/names.ts'
 import type { FileRecord } from '#files/record.ts'
 import { readRecord } from '#files/record-store.ts'
 import type { TreeDeps } from '#files/tree.ts'
@@ -48,9 +48,14 @@ export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps
     location: TreeLocation,
     node: { name: string; kind: NodeKind; onConflict: OnConflict },
   ): Promise<string> {
-    const name = await freeName(transaction, location, { ...node, exceptId: null })
-    await requireNodeQuota(transaction, location, { added: 1, perOwnerMax: limits.perOwnerMax })
     const id = Bun.randomUUIDv7()
+    const isDuplicate =
+      node.onConflict === 'allow' &&
+      (await findNamed(transaction, location, node.name, null)) !== undefined
+    const name = isDuplicate
+      ? node.name
+      : await freeName(transaction, location, { ...node, exceptId: null })
+    await requireNodeQuota(transaction, location, { added: 1, perOwnerMax: limits.perOwnerMax })
     await insertNode(transaction, {
       id,
       ownerId: location.ownerId,
@@ -58,7 +63,7 @@ export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps
       kind: node.kind,
       createdBy: principal.userId,
       name,
-      key: nameKey(name),
+      key: isDuplicate ? duplicateKey(name, id) : nameKey(name),
       now: now(),
     })
     return id

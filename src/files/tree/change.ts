@@ -24,6 +24,7 @@ import {
   readStoredAttributes,
   type TreeLocation,
   type TreeNode,
+  touchNode,
   transferOwnership,
   writeAttributes,
   writeNode,
@@ -61,13 +62,20 @@ export const changeNode =
       const moved =
         destination === null ? null : await checkMove(deps, { transaction, node, destination })
       const location = destination ?? node
-      const name = await freeName(transaction, location, {
-        name: change.name === undefined ? node.name : parseName(change.name),
-        onConflict: change.onConflict,
-        exceptId: id,
-      })
-      const { parentId } = location
-      await writeNode(transaction, id, { parentId, name, key: nameKey(name), now: deps.now() })
+      const wanted = change.name === undefined ? node.name : parseName(change.name)
+      if (destination === null && wanted === node.name) {
+        // Its key may be that of a duplicate, which it keeps.
+        await touchNode(transaction, id, deps.now())
+      } else {
+        const { onConflict } = change
+        const name = await freeName(transaction, location, {
+          name: wanted,
+          onConflict,
+          exceptId: id,
+        })
+        const { parentId } = location
+        await writeNode(transaction, id, { parentId, name, key: nameKey(name), now: deps.now() })
+      }
       if (moved !== null) {
         const ids = moved.map((movedNode) => movedNode.id)
         if (location.ownerId !== node.ownerId) {

@@ -1,12 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { nullable } from '#api/shapes.ts'
+import { nullable, unixTime } from '#api/shapes.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Collection, FileCounts, Member } from '#retrieval/collections/collections.ts'
 import { fileAttributes, fileStatus, statusOf } from '#retrieval/collections/record.ts'
 
 /** The JSON of vector stores; times are Unix seconds. */
-
-const unixTime = (description: string) => Type.Integer({ description })
 
 const fileCounts = Type.Object({
   in_progress: Type.Integer(),

@@ -33,6 +33,75 @@ test('the openai package uploads, lists, downloads and deletes files', async () 
   expect((await gateway.request(`/v1/files/${made.id}`)).status).toBe(404)
 })
 
+test('with a purpose, files of equal names are uploaded as different files', async () => {
+  const client = await gateway.openai()
+  const folder = asRecord(await (await gateway.post('/v1/folders', { name: 'equal' })).json())
+  const folderId = String(folder['id'])
+  const create = async (text: string, fields: object = {}) =>
+    client.files.create({
+      file: await toFile(Buffer.from(text), 'Equal.txt'),
+      purpose: 'user_data',
+      ...fields,
+    })
+  const made = [await create('one'), await create('two'), await create('three')]
+  expect(new Set(made.map(({ id }) => id)).size).toBe(3)
+  expect(made.map(({ filename }) => filename)).toEqual(['Equal.txt', 'Equal.txt', 'Equal.txt'])
+  expect(await (await client.files.content(made[1]?.id ?? '')).text()).toBe('two')
+
+  const inFolder = [
+    await create('one', { folder_id: folderId }),
+    await create('two', { folder_id: folderId }),
+  ]
+  const children = await gateway.request(`/v1/files/children?folder_id=${folderId}`)
+  expect(asRecord(await children.json())['data']).toMatchObject([
+    { name: 'Equal.txt' },
+    { name: 'Equal.txt' },
+  ])
+  // The id that tells the names apart is not searched.
+  const ending = inFolder[1]?.id.slice(-6) ?? ''
+  const found = await gateway.request(`/v1/files/search?q=${ending}&folder_id=${folderId}`)
+  expect(asRecord(await found.json())['data']).toEqual([])
+
+  const second = `/v1/files/${inFolder[1]?.id}`
+  const patch = (body: object) =>
+    gateway.request(second, { method: 'PATCH', body: JSON.stringify(body) })
+  const changed = await patch({ attributes: { year: 2026 }, name: 'Equal.txt' })
+  expect(asRecord(await changed.json())).toMatchObject({ name: 'Equal.txt', version: 2 })
+  expect((await patch({ name: 'other.txt' })).status).toBe(200)
+  expect((await patch({ name: 'equal.txt' })).status).toBe(409)
+})
+
+test('a name that is taken is refused for good without a purpose, or if so demanded', async () => {
+  await upload(Buffer.from('x'), { name: 'taken.txt' })
+  const ways = [
+    { name: 'taken.txt' },
+    { name: 'taken.txt', purpose: 'user_data', on_conflict: 'fail' },
+  ]
+  for (const fields of ways) {
+    const response = await send(Buffer.from('y'), fields)
+    expect([response.status, response.headers.get('x-should-retry')]).toEqual([409, 'false'])
+    expect(await response.json()).toMatchObject({ error: { code: 'name_conflict' } })
+  }
+})
+
+test('times are Unix seconds as in the openai package, with ISO fields beside them', async () => {
+  const client = await gateway.openai()
+  const before = Math.floor(Date.now() / 1_000)
+  const made = await client.files.create({
+    file: await toFile(Buffer.from('x'), 'dated.txt'),
+    purpose: 'user_data',
+    expires_after: { anchor: 'created_at', seconds: 7_200 },
+  })
+  const [listed] = (await client.files.list({ limit: 1 })).data
+  for (const file of [made, await client.files.retrieve(made.id), listed]) {
+    expect(file?.created_at).toBeWithin(before, before + 600)
+    expect(Math.abs((file?.expires_at ?? 0) - (file?.created_at ?? 0) - 7_200)).toBeLessThan(60)
+    const { created_at_iso, expires_at_iso } = Object(file)
+    expect(Math.floor(Date.parse(created_at_iso) / 1_000)).toBe(file?.created_at ?? 0)
+    expect(Math.floor(Date.parse(expires_at_iso) / 1_000)).toBe(file?.expires_at ?? 0)
+  }
+})
+
 test('the MIME type comes from the content and the name, not from the client', async () => {
   const png = Buffer.from(
     '89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489',
