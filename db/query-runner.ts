@@ -9,13 +9,23 @@ class DatabaseUnavailableError extends Error {
   override readonly name = 'DatabaseUnavailableError'
 }
 
-const defaultTimeoutMs = 2_000
+/** The same for every request of a process. */
+let requestWaitMs = 2_000
+
+/** Sets how long requests wait for a query, before the first one. */
+export function setRequestWait(ms: number): void {
+  requestWaitMs = ms
+}
+
 /** After a failure, queries fail at once for this long; the client would queue them without limit. */
 const openMs = 1_000
 const pendingMax = 1_000
 
-/** A circuit breaker, so that requests stay short during a database outage. */
-export function createQueryRunner(timeoutMs = defaultTimeoutMs): QueryRunner {
+/**
+ * A circuit breaker, so that requests stay short during a database outage. `workWaitMs` is for queries
+ * that may take longer than others.
+ */
+export function createQueryRunner(workWaitMs?: number): QueryRunner {
   let pending = 0
   let openUntil = Number.NEGATIVE_INFINITY
 
@@ -35,6 +45,7 @@ export function createQueryRunner(timeoutMs = defaultTimeoutMs): QueryRunner {
     if (pending >= pendingMax) {
       throw new DatabaseUnavailableError(`${pendingMax} database queries are pending`)
     }
+    const timeoutMs = workWaitMs ?? requestWaitMs
     try {
       return await withTimeLimit(counted(query), timeoutMs, () => {
         return new DatabaseUnavailableError(`no response within ${timeoutMs} ms`)

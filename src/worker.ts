@@ -1,4 +1,5 @@
 import { openDatabase } from '#db/client.ts'
+import { setRequestWait } from '#db/query-runner.ts'
 import type { buildApp } from './app.ts'
 import type { Config } from './config/schema.ts'
 import { renderGreeting } from './greeting.ts'
@@ -27,6 +28,7 @@ export async function serve(
 ): Promise<void> {
   const stopRequested = waitForStop()
   let draining = false
+  setRequestWait(config.databaseWaitMs)
   // The database opens while the program loads; the embedded one on its own thread.
   const [database, { startServices }, { buildApp }] = await Promise.all([
     openDatabase({

@@ -49,6 +49,11 @@ export const configSchema = Type.Object(
       default: 8,
       minimum: 1,
     }),
+    databaseWaitMs: whole('How long a request waits for the database before it ends with 503.', {
+      default: 2_000,
+      minimum: 100,
+      env: 'SLUICE_DATABASE_WAIT_MS',
+    }),
     workers: whole('Worker processes. More than one needs DATABASE_URL.', {
       default: 1,
       minimum: 1,

@@ -1,6 +1,6 @@
 import { plugin } from 'bun'
 import { useTemporaryFolders } from './temporary-folders.ts'
-import { testTimeoutMs } from './time-limits.ts'
+import { patienceMs, testTimeoutMs } from './time-limits.ts'
 
 /** Runs before the first test file. Fast tests (`bun run test:fast`) have no database. */
 
@@ -17,5 +17,8 @@ plugin({
 useTemporaryFolders()
 if (process.env['SLUICE_TEST_FAST'] === undefined) {
   const { prepareDatabases } = await import('./database.ts')
+  const { setRequestWait } = await import('#db/query-runner.ts')
   await prepareDatabases()
+  // A busy machine is no database outage.
+  setRequestWait(patienceMs)
 }

@@ -45,6 +45,8 @@ export type ProcessOptions = {
   openFilesMax?: number
 }
 
+/** What every gateway of a test gets. A busy machine is no database outage. */
+const common = { PORT: '0', LOG_LEVEL: 'debug', SLUICE_DATABASE_WAIT_MS: String(patienceMs) }
 const program = join(import.meta.dir, '../../src/main.ts')
 const jwtSecret = 'a-secret-for-tests-of-at-least-32-characters'
 
@@ -101,7 +103,7 @@ function launch(
   const child = Bun.spawn(openFilesMax === undefined ? command : limited, {
     // Away from the project, so that no settings file of a developer is found.
     cwd: temporaryFolder(),
-    env: { ...inheritedEnvironment(), PORT: '0', LOG_LEVEL: 'debug', ...environment },
+    env: { ...inheritedEnvironment(), ...common, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const stdout = follow(child.stdout)
