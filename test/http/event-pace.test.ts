@@ -182,7 +182,7 @@ test.each<[string, (write: PromiseWithResolvers<number>) => void]>([
 })
 
 test('a stream without an early item opens, and then gets heartbeats', async () => {
-  const { sent, calls, give, finish } = startStream()
+  const { sent, give, finish } = startStream()
   await advance(900)
   await advance(100)
   expect(sent).toEqual(['open'])
