@@ -9,7 +9,7 @@ import type { JsonObject } from '#lib/json.ts'
  *     text        = text-start ( text-delta | citation )* text-end
  *     reasoning   = reasoning-start reasoning-delta* reasoning-end
  *     tool-call   = tool-call-start tool-call-delta* tool-call-end
- *     hosted-tool = hosted-tool-start ( hosted-tool-progress | hosted-tool-delta )* hosted-tool-end
+ *     hosted-tool = hosted-tool-start ( hosted-tool-progress | -delta | -event )* hosted-tool-end
  *
  * Blocks never overlap and are numbered 0, 1, 2 … per generation. An incomplete block is the last one.
  * Events are immutable plain data. They contain no upstream ids except a tool call's `callId`, which
@@ -33,8 +33,10 @@ export type GenerationEvent =
   | { type: 'tool-call-end'; block: number; complete: boolean }
   | { type: 'hosted-tool-start'; block: number; item: HostedToolItem }
   | { type: 'hosted-tool-progress'; block: number; stage: string }
-  /** A delta of the arguments of a hosted call, for item types with arguments (`mcp_call`). */
+  /** A delta of the input of a hosted call, for item types with one (`mcp_call`, `code_interpreter_call`). */
   | { type: 'hosted-tool-delta'; block: number; text: string }
+  /** Another event of the Responses format about the item, `response.` + `name`, without its ids. */
+  | { type: 'hosted-tool-event'; block: number; name: HostedEventName; fields: JsonObject }
   /** The final `item`; null if it was truncated. */
   | { type: 'hosted-tool-end'; block: number; item: HostedToolItem | null }
   | {
@@ -66,6 +68,7 @@ export function endOfBlock(last: GenerationEvent): BlockEvent[] {
     case 'hosted-tool-start':
     case 'hosted-tool-progress':
     case 'hosted-tool-delta':
+    case 'hosted-tool-event':
       return [{ type: 'hosted-tool-end', block: last.block, item: null }]
     default:
       return []
@@ -134,14 +137,30 @@ export type ToolCallHead = {
  */
 export type HostedToolItem = { readonly type: string; readonly [field: string]: unknown }
 
+/** The events of hosted items that are forwarded as they are. */
+export const hostedEventNames = [
+  'image_generation_call.partial_image',
+  'shell_call_command.added',
+  'shell_call_command.delta',
+  'shell_call_command.done',
+  'shell_call_output_content.delta',
+  'shell_call_output_content.done',
+] as const
+
+export type HostedEventName = (typeof hostedEventNames)[number]
+
 export type Citation =
   | { kind: 'url'; url: string; title: string; startIndex: number; endIndex: number }
-  /** `quoted`: the passage, and its number (from 1) among the passages of the response. */
+  /**
+   * `container`: the file is in that container of a code interpreter, and cited from `index` on.
+   * `quoted`: the passage, and its number (from 1) among the passages of the response.
+   */
   | {
       kind: 'file'
       fileId: string
       filename: string
       index: number
+      container?: { id: string; endIndex: number }
       quoted?: { number: number; text: string }
     }
 

@@ -33,6 +33,15 @@ export function handleItemEvent(output: Output, meaning: ItemMeaning, event: Jso
       if (isMeant) item.reportStage(meaning.stage)
       break
     }
+    case 'hosted-input':
+      handleHostedInput(output, meaning, event)
+      break
+    case 'hosted-event': {
+      const item = findItem(output, event, 'hosted-tool')
+      const isMeant = item instanceof HostedTool && !item.done && meaning.name.startsWith(item.type)
+      if (isMeant) item.forward(meaning.name, event)
+      break
+    }
     case 'item-added':
       if (isRecord(event['item'])) announceItem(output, event, event['item'])
       break
@@ -108,6 +117,17 @@ function handleToolInput(
     item.completeInput(event, readText(event[inputFields[meaning.type]]) ?? '')
     item.settle()
   }
+}
+
+function handleHostedInput(
+  output: Output,
+  { type, field, step }: MeaningOf<'hosted-input'>,
+  event: JsonObject,
+): void {
+  const item = findItem(output, event, 'hosted-tool')
+  if (!(item instanceof HostedTool) || item.done || item.type !== type) return
+  if (step === 'delta') item.addInput(readText(event['delta']) ?? '')
+  else item.completeInput(readText(event[field]) ?? '')
 }
 
 function handleItemDone(output: Output, event: JsonObject, final: JsonObject): void {

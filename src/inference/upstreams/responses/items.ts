@@ -4,7 +4,6 @@ import type { JsonObject } from '#lib/json.ts'
 import type { ItemKind, Output, OutputItem } from './output.ts'
 import { Message, Reasoning } from './text-item.ts'
 import { HostedTool, ToolCall } from './tool-item.ts'
-import { hostedToolTypes } from './wire.ts'
 
 /**
  * Identifiers of upstreams are unreliable: GitHub Copilot sends a different id with each event,
@@ -17,7 +16,10 @@ type Identity = { id: string | null; callId: string | null; index: number | null
 /** The most items of one generation. */
 const itemsMax = 4_096
 
-/** Returns null for an item type that no surface can represent. */
+/**
+ * Returns null for an item without a type. One of an unknown type is forwarded like a hosted tool:
+ * clients skip item types that they do not know.
+ */
 export function createItem(output: Output, type: string): OutputItem | null {
   const item = newItem(output, type)
   if (item === null) return null
@@ -36,7 +38,7 @@ function newItem(output: Output, type: string): OutputItem | null {
     case 'custom_tool_call':
       return new ToolCall(output, type)
     default:
-      return hostedToolTypes.has(type) ? new HostedTool(output, type) : null
+      return type === '' ? null : new HostedTool(output, type)
   }
 }
 

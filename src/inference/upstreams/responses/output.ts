@@ -99,6 +99,15 @@ export abstract class OutputItem {
     advance(this.output)
   }
 
+  /** Throws when all calls together exceed the limit. */
+  protected countArguments(text: string) {
+    const { output } = this
+    output.argumentChars += text.length
+    if (output.argumentChars > output.options.toolArgumentCharsMax) {
+      throw invalidResponse('sent more tool-call arguments than the limit allows')
+    }
+  }
+
   /** Begins a block; its number in `start` is assigned here. */
   protected beginBlock(start: BlockEvent) {
     const { output } = this
@@ -207,5 +216,8 @@ function buffer(item: OutputItem, event: BlockEvent): void {
 }
 
 function sizeOf(event: BlockEvent): number {
+  if (event.type === 'hosted-tool-event') {
+    return eventOverheadChars + JSON.stringify(event.fields).length
+  }
   return eventOverheadChars + ('text' in event ? event.text.length : 0)
 }

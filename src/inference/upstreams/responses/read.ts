@@ -55,16 +55,18 @@ export function readCitation(annotation: unknown): Citation | null {
         endIndex: index('end_index'),
       }
     case 'file_citation':
-    case 'container_file_citation':
-      return {
-        kind: 'file',
-        fileId: readString(annotation['file_id']),
-        filename: readString(annotation['filename']),
-        index: index(annotation['type'] === 'file_citation' ? 'index' : 'start_index'),
-      }
+      return { ...readFile(annotation), index: index('index') }
+    case 'container_file_citation': {
+      const container = { id: readString(annotation['container_id']), endIndex: index('end_index') }
+      return { ...readFile(annotation), index: index('start_index'), container }
+    }
     default:
       return null
   }
+}
+
+function readFile({ file_id, filename }: JsonObject) {
+  return { kind: 'file', fileId: readString(file_id), filename: readString(filename) } as const
 }
 
 export function readUsage(value: unknown): Usage | null {

@@ -1,5 +1,5 @@
 import { invalidResponse } from '#inference/decode-errors.ts'
-import type { HostedToolItem } from '#inference/events.ts'
+import type { HostedEventName, HostedToolItem } from '#inference/events.ts'
 import { forbiddenCall } from '#inference/tools.ts'
 import { readJsonText, readText } from '#inference/upstream-fields.ts'
 import type { JsonObject } from '#lib/json.ts'
@@ -34,13 +34,9 @@ export class ToolCall extends OutputItem {
   }
 
   addInput(text: string) {
-    const { output } = this
     // A call whose item yielded was complete; nothing can be added to it.
     if (text === '' || (this.begun && !this.isOpen)) return
-    output.argumentChars += text.length
-    if (output.argumentChars > output.options.toolArgumentCharsMax) {
-      throw invalidResponse('sent more tool-call arguments than the limit allows')
-    }
+    this.countArguments(text)
     this.#sent.record(text)
     if (this.begun) this.append({ type: 'tool-call-delta', block: this.block, text })
     else this.#pendingInput += text
@@ -100,6 +96,7 @@ export class HostedTool extends OutputItem {
   /** The latest state of the item. */
   #item: HostedToolItem
   #stage = ''
+  readonly #input = new SentText()
 
   constructor(output: Output, type: string) {
     super(output, type, 'hosted-tool')
@@ -121,6 +118,25 @@ export class HostedTool extends OutputItem {
     if (!this.isOpen || stage === this.#stage) return
     this.#stage = stage
     this.append({ type: 'hosted-tool-progress', block: this.block, stage })
+  }
+
+  addInput(text: string) {
+    if (text === '' || !this.isOpen) return
+    this.countArguments(text)
+    this.#input.record(text)
+    this.append({ type: 'hosted-tool-delta', block: this.block, text })
+  }
+
+  completeInput(whole: string) {
+    this.addInput(this.#input.missingIn(whole))
+  }
+
+  /** Forwards an event without its ids. */
+  forward(name: HostedEventName, event: JsonObject) {
+    if (!this.isOpen) return
+    const { type, sequence_number, item_id, output_index, obfuscation, stream_id, ...fields } =
+      event
+    this.append({ type: 'hosted-tool-event', block: this.block, name, fields })
   }
 
   finish(final: JsonObject) {

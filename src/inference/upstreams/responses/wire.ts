@@ -1,3 +1,5 @@
+import { type HostedEventName, hostedEventNames } from '#inference/events.ts'
+
 /**
  * What the events of the Responses format mean. Streams are decoded by this table, so a server's own
  * event name (vLLM's `reasoning_part`, the `reasoning.delta` of Open Responses) is a line here, not
@@ -16,6 +18,8 @@ export type EventMeaning =
   | { about: 'tool-input'; type: ToolCallType; kind: 'tool-call'; step: 'delta' | 'done' }
   | { about: 'item-added' | 'item-done' }
   | { about: 'hosted-tool'; type: string; stage: string }
+  | { about: 'hosted-input'; type: string; field: string; step: 'delta' | 'done' }
+  | { about: 'hosted-event'; name: HostedEventName }
   | { about: 'end'; status: EndStatus }
   | { about: 'error' }
 
@@ -62,6 +66,8 @@ const hostedToolStages: Readonly<Record<string, readonly string[]>> = {
 
 export const hostedToolTypes: ReadonlySet<string> = new Set(Object.keys(hostedToolStages))
 
+const mcpInput = { about: 'hosted-input', type: 'mcp_call', field: 'arguments' } as const
+const codeInput = { about: 'hosted-input', type: 'code_interpreter_call', field: 'code' } as const
 const message = { about: 'text', type: 'message', kind: 'message' } as const
 const answer = { ...message, label: 'answer' } as const
 const refusal = { ...message, label: 'refusal' } as const
@@ -94,6 +100,14 @@ export const eventMeanings: ReadonlyMap<string, EventMeaning> = new Map<string, 
   ['response.function_call_arguments.done', { ...functionInput, step: 'done' }],
   ['response.custom_tool_call_input.delta', { ...customInput, step: 'delta' }],
   ['response.custom_tool_call_input.done', { ...customInput, step: 'done' }],
+  ['response.mcp_call_arguments.delta', { ...mcpInput, step: 'delta' }],
+  ['response.mcp_call_arguments.done', { ...mcpInput, step: 'done' }],
+  ['response.code_interpreter_call_code.delta', { ...codeInput, step: 'delta' }],
+  ['response.code_interpreter_call_code.done', { ...codeInput, step: 'done' }],
+  ...hostedEventNames.map((name): [string, EventMeaning] => [
+    `response.${name}`,
+    { about: 'hosted-event', name },
+  ]),
   ['response.output_item.added', { about: 'item-added' }],
   ['response.output_item.done', { about: 'item-done' }],
   ['response.completed', { about: 'end', status: 'completed' }],

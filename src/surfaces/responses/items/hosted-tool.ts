@@ -15,6 +15,16 @@ export const hostedStages: Readonly<Record<string, readonly string[]>> = {
   mcp_list_tools: ['in_progress', 'completed', 'failed'],
 }
 
+type StreamedInput = { readonly stem: string; readonly field: string }
+
+const mcpInput: StreamedInput = { stem: 'mcp_call_arguments', field: 'arguments' }
+
+/** The events that stream the input of an item, and its field. */
+const streamedInputs: Readonly<Record<string, StreamedInput>> = {
+  mcp_call: mcpInput,
+  code_interpreter_call: { stem: 'code_interpreter_call_code', field: 'code' },
+}
+
 /** Exceptions to the prefix made of the type without `_call`. */
 const idPrefixes: Readonly<Record<string, string>> = {
   compaction: 'cmp_',
@@ -28,34 +38,41 @@ export function openHostedTool(
   { frames, outputIndex, includeSearchResults }: ItemContext,
 ): OpenItem {
   const id = idOf(start.item)
-  const itemFields = { item_id: id, output_index: outputIndex }
-  const head = deltaHead('response.mcp_call_arguments.delta', itemFields)
+  const place = { output_index: outputIndex }
+  const itemFields = { item_id: id, ...place }
+  const { stem, field } = streamedInputs[start.item.type] ?? mcpInput
+  const head = deltaHead(`response.${stem}.delta`, itemFields)
   let current: HostedToolItem = start.item
   let written: string | null = null
 
-  /** Ends streamed arguments, if any. */
-  const endArguments = () => {
+  /** Ends streamed input, if any. */
+  const endInput = () => {
     if (written === null) return ''
-    const done = { ...itemFields, arguments: written }
+    const done = { ...itemFields, [field]: written }
     written = null
-    return frames.frame('response.mcp_call_arguments.done', done)
+    return frames.frame(`response.${stem}.done`, done)
   }
   const progress = (stage: string) => {
-    const done = stage === 'in_progress' ? '' : endArguments()
+    const done = stage === 'in_progress' ? '' : endInput()
     if (!hostedStages[current.type]?.includes(stage)) return done
     return done + frames.frame(`response.${current.type}.${stage}`, itemFields)
   }
   return {
     push(event) {
       if (event.type === 'hosted-tool-progress') return progress(event.stage)
+      if (event.type === 'hosted-tool-event') {
+        // The format has no item id in these events.
+        const ids = event.name.startsWith('shell_call_command') ? place : itemFields
+        return frames.frame(`response.${event.name}`, { ...ids, ...event.fields })
+      }
       assert(event.type === 'hosted-tool-delta', `${event.type} in a hosted tool`)
       written = (written ?? '') + event.text
-      current = { ...current, arguments: written }
+      current = { ...current, [field]: written }
       return frames.delta(head, event.text)
     },
     end(event) {
       assert(event.type === 'hosted-tool-end', `${event.type} ends a hosted tool`)
-      const done = endArguments()
+      const done = endInput()
       current = event.item ?? { ...current, status: 'incomplete' }
       return done
     },

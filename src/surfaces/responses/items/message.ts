@@ -111,7 +111,12 @@ function isDuplicate(citation: Citation, annotations: readonly Annotation[]): bo
 
 function renderCitation(citation: Citation): Annotation {
   if (citation.kind === 'file') {
-    const { fileId, filename, index } = citation
+    const { fileId, filename, index, container } = citation
+    if (container !== undefined) {
+      const range = { start_index: index, end_index: container.endIndex }
+      const file = { file_id: fileId, filename, ...range }
+      return { type: 'container_file_citation', container_id: container.id, ...file }
+    }
     return { type: 'file_citation', file_id: fileId, filename, index }
   }
   const { url, title, startIndex, endIndex } = citation

@@ -25,6 +25,12 @@ const ofSummary = {
   ...ofItem,
   summary_index: Type.Integer({ description: 'The index of the summary part.' }),
 }
+const optionalTexts = (...names: string[]) =>
+  Object.fromEntries(names.map((name) => [name, Type.Optional(Type.String())]))
+const ofCommand = {
+  ...outputIndex,
+  command_index: Type.Integer({ description: 'The index of the command in its call.' }),
+}
 const delta = { delta: Type.String({ description: 'The text to append.' }) }
 const complete = (what: string) => Type.String({ description: `The complete ${what}.` })
 
@@ -83,7 +89,9 @@ const variants: readonly TSchema[] = [
   }),
   event(
     'ArgumentsDeltaEvent',
-    [...jsonArguments, 'custom_tool_call_input'].flatMap((stem) => eventTypes(stem, '.delta')),
+    [...jsonArguments, 'custom_tool_call_input', 'code_interpreter_call_code'].flatMap((stem) =>
+      eventTypes(stem, '.delta'),
+    ),
     { ...ofItem, ...delta },
   ),
   event(
@@ -94,6 +102,37 @@ const variants: readonly TSchema[] = [
   event('CustomInputDoneEvent', eventTypes('custom_tool_call_input', '.done'), {
     ...ofItem,
     input: complete('input'),
+  }),
+  event('CodeDoneEvent', eventTypes('code_interpreter_call_code', '.done'), {
+    ...ofItem,
+    code: complete('code'),
+  }),
+  event('PartialImageEvent', eventTypes('image_generation_call.', 'partial_image'), {
+    ...ofItem,
+    partial_image_b64: Type.String(),
+    partial_image_index: Type.Integer(),
+    ...optionalTexts('size', 'quality', 'background', 'output_format'),
+  }),
+  event('ShellCommandEvent', eventTypes('shell_call_command.', 'added', 'done'), {
+    ...ofCommand,
+    command: complete('command'),
+  }),
+  event('ShellCommandDeltaEvent', eventTypes('shell_call_command.', 'delta'), {
+    ...ofCommand,
+    ...delta,
+  }),
+  event('ShellOutputDeltaEvent', eventTypes('shell_call_output_content.', 'delta'), {
+    ...ofItem,
+    ...ofCommand,
+    delta: Type.Object({
+      stdout: Type.Optional(Type.String()),
+      stderr: Type.Optional(Type.String()),
+    }),
+  }),
+  event('ShellOutputDoneEvent', eventTypes('shell_call_output_content.', 'done'), {
+    ...ofItem,
+    ...ofCommand,
+    output: Type.Array(Type.Object({}), { description: 'The complete output of the command.' }),
   }),
   event(
     'ToolProgressEvent',
@@ -124,6 +163,7 @@ by a final \`data: [DONE]\`. \`sequence_number\` counts from 0 without gaps.
 | \`response.function_call_arguments.delta\`, \`.done\` | Arguments of a function call; \`response.mcp_call_arguments.*\` for MCP tools. |
 | \`response.custom_tool_call_input.delta\`, \`.done\` | Input of a custom tool. |
 | \`response.mcp_list_tools.*\`, \`response.mcp_call.*\`, \`response.file_search_call.*\`, \`response.web_search_call.*\`, \`response.code_interpreter_call.*\`, \`response.image_generation_call.*\` | Progress of tools that the gateway or the upstream runs. |
+| \`response.code_interpreter_call_code.*\`, \`response.image_generation_call.partial_image\`, \`response.shell_call_command.*\`, \`response.shell_call_output_content.*\` | Code, images and commands of tools that the upstream runs. |
 | \`response.completed\`, \`response.incomplete\`, \`response.failed\` | The end, with the complete response. A cancelled response ends with \`response.incomplete\` and the status \`cancelled\`. |
 | \`error\` | Immediately before \`response.failed\`. |
 

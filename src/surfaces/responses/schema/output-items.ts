@@ -35,6 +35,14 @@ export const annotation = Type.Union(
       filename: Type.String(),
       index: Type.Integer({ description: 'Offset in the text.' }),
     }),
+    Type.Object({
+      type: Type.Literal('container_file_citation'),
+      container_id: Type.String(),
+      file_id: Type.String(),
+      filename: Type.String(),
+      start_index: Type.Integer({ description: 'Offset in the text, as is `end_index`.' }),
+      end_index: Type.Integer(),
+    }),
   ],
   { $id: 'Annotation' },
 )

@@ -115,7 +115,7 @@ describe('tools that run at the upstream', () => {
     expect(blocksOf(decoded)).toMatchObject([{ stages: ['searching'] }, { text: 'Found.' }])
   })
 
-  test('of an unknown type are dropped', () => {
+  test('of an unknown type are forwarded without their events', () => {
     const item = { type: 'acme:thing', id: 'x_1' }
     const decoded = decode([
       created,
@@ -124,6 +124,7 @@ describe('tools that run at the upstream', () => {
       itemDone(item),
       completed([item, messageWith('Hi')]),
     ])
-    expect(blocksOf(decoded)).toEqual([{ text: 'Hi' }])
+    const hosted = { type: 'acme:thing' }
+    expect(blocksOf(decoded)).toEqual([{ hosted, stages: [], end: hosted }, { text: 'Hi' }])
   })
 })

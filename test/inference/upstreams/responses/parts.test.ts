@@ -151,10 +151,11 @@ describe('citations', () => {
     ...message,
     content: [{ type: 'output_text', text: 'Hi', annotations }],
   })
+  const container = { id: 'cntr_1', endIndex: 9 }
   const expected = [
     { kind: 'url' as const, url: 'https://a.test/', title: 'A', startIndex: 0, endIndex: 2 },
     { kind: 'file' as const, fileId: 'file_1', filename: 'a.pdf', index: 3 },
-    { kind: 'file' as const, fileId: 'cfile_1', filename: 'a.txt', index: 4 },
+    { kind: 'file' as const, fileId: 'cfile_1', filename: 'a.txt', index: 4, container },
   ]
 
   test('of each kind are emitted once although the end repeats them', () => {

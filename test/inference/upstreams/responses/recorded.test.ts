@@ -223,6 +223,9 @@ function citationOf(annotation: JsonObject): unknown {
         fileId: annotation['file_id'],
         filename: annotation['filename'],
         index: annotation['index'] ?? annotation['start_index'],
+        ...(annotation['container_id'] === undefined
+          ? {}
+          : { container: { id: annotation['container_id'], endIndex: annotation['end_index'] } }),
       }
 }
 
