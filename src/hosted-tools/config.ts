@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { entry, section, text, whole } from '#config/keys.ts'
+import { choice, entry, section, text, whole } from '#config/keys.ts'
 import type { Config } from '#config/schema.ts'
 import { isUrl, webProtocols } from '#lib/url.ts'
 
@@ -24,6 +24,10 @@ const mcpServerEntry = entry('A remote MCP server that callers may use as a tool
 
 /** The keys of remote MCP servers. */
 export const mcpKeys = {
+  unsupportedTools: choice(
+    "What happens to a tool that only an upstream of the client's own protocol could run (web search, code execution): refuse answers 400 tool_not_supported; drop calls the model without it, which may then invent its results.",
+    ['refuse', 'drop'],
+  ),
   mcpServer: Type.Array(mcpServerEntry, {
     description: 'Remote MCP servers that callers may use by label or URL.',
     default: [],

@@ -1,4 +1,5 @@
 import { AppError } from '#lib/errors.ts'
+import type { JsonObject } from '#lib/json.ts'
 
 /**
  * The canonical request of a generation. Surfaces parse into it, adapters encode from it. It is
@@ -29,6 +30,23 @@ export type GenerationRequest = {
    * that changes the request must remove it.
    */
   origin?: RequestOrigin
+  /** Absent where the request has none, or where no target speaks the client's protocol. */
+  native?: NativeParts
+}
+
+/** What only upstreams of the client's own protocol understand, forwarded as sent. */
+export type NativeParts = {
+  tools: readonly NativeTool[]
+  /** Additional output that the client asked for. */
+  include: readonly string[]
+  /** The most calls of tools that the upstream runs; null: no limit. */
+  toolCallsMax: number | null
+}
+
+/** A tool that its protocol knows by its type, such as a web search. */
+export type NativeTool = Pick<FunctionTool, 'namespace' | 'namespaceDescription'> & {
+  type: string
+  value: JsonObject
 }
 
 export type RequestOrigin = {
@@ -55,6 +73,8 @@ export type RequestItem =
       isError?: boolean
     }
   | ReasoningItem
+  /** An item of a native tool, such as a web search; other protocols skip it. */
+  | { type: 'native'; value: JsonObject }
 
 export type Role = 'user' | 'assistant' | 'system' | 'developer'
 
@@ -114,8 +134,15 @@ export type CustomTool = ToolName & {
 export type ToolChoice =
   | { type: 'none' | 'auto' | 'required' }
   | ({ type: 'tool'; form: 'function' | 'custom' } & ToolName)
-  /** A call of any other tool fails the generation. */
-  | { type: 'allowed'; mode: 'auto' | 'required'; tools: readonly ToolName[] }
+  /** A native tool, as sent. */
+  | { type: 'native'; value: JsonObject }
+  /** A call of any other tool fails the generation. `native`: native tools, as sent. */
+  | {
+      type: 'allowed'
+      mode: 'auto' | 'required'
+      tools: readonly ToolName[]
+      native?: readonly JsonObject[]
+    }
 
 export type OutputFormat =
   | { type: 'text' }

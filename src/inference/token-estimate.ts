@@ -49,6 +49,10 @@ function addItem(item: RequestItem, texts: string[]): number {
     texts.push(...(text === '' ? summary : [text]))
     return 0
   }
+  if (item.type === 'native') {
+    texts.push(JSON.stringify(item.value))
+    return 0
+  }
   let mediaTokenCount = 0
   for (const part of item.parts) {
     if ('text' in part) texts.push(part.text)
@@ -69,6 +73,7 @@ export function countChars(items: readonly RequestItem[]): number {
   for (const item of items) {
     if (item.type === 'tool-call') chars += item.arguments.length
     else if (item.type === 'reasoning') chars += item.text.length + item.summary.join('').length
+    else if (item.type === 'native') chars += JSON.stringify(item.value).length
     else for (const part of item.parts) if ('text' in part) chars += part.text.length
   }
   return chars

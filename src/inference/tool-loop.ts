@@ -230,7 +230,8 @@ function requestOf(
     ...request,
     items: [...items],
     tools,
-    toolChoice: tools.length > 0 ? choice : withoutRequirement(choice),
+    toolChoice:
+      tools.length > 0 || request.native !== undefined ? choice : withoutRequirement(choice),
     sampling: { ...request.sampling, maxOutputTokens: budget.outputTokensLeft },
   }
 }

@@ -27,13 +27,13 @@ const nameCharsMax = 64
 const hashChars = 8
 
 export function createToolNames(
-  request: Pick<GenerationRequest, 'tools' | 'toolChoice'>,
+  request: Pick<GenerationRequest, 'tools' | 'toolChoice' | 'native'>,
 ): ToolNames {
   const wireNames = nameTools(request.tools)
   const wireName = (tool: ToolName) => wireNames.get(keyOf(tool)) ?? flatten(tool)
   // Many servers ignore `tool_choice`, so excluded tools are not sent.
   const tools = request.tools.filter((tool) => mayCall(request.toolChoice, tool))
-  requireSatisfiable(request.toolChoice, tools)
+  requireSatisfiable(request, tools)
   const heads = new Map(tools.map((tool) => [wireName(tool), headOf(tool)]))
   const { type } = request.toolChoice
   const isRestricted = type === 'none' || type === 'allowed'
@@ -120,11 +120,14 @@ function headOf(tool: Tool): Omit<ToolCallHead, 'callId'> {
   }
 }
 
-function requireSatisfiable(choice: ToolChoice, tools: readonly Tool[]): void {
+function requireSatisfiable(
+  { toolChoice: choice, native }: Pick<GenerationRequest, 'toolChoice' | 'native'>,
+  tools: readonly Tool[],
+): void {
   const isSatisfiable =
     choice.type === 'tool'
       ? tools.some((tool) => isSameTool(tool, choice))
-      : tools.length > 0 || !requiresCall(choice)
+      : tools.length > 0 || native !== undefined || !requiresCall(choice)
   if (isSatisfiable) return
   throw new AppError(
     'invalid_request',
@@ -144,7 +147,7 @@ export function mayCall(choice: ToolChoice, tool: ToolName): boolean {
 /** Whether a choice requires the model to call a tool. */
 export function requiresCall(choice: ToolChoice): boolean {
   if (choice.type === 'allowed') return choice.mode === 'required'
-  return choice.type === 'required' || choice.type === 'tool'
+  return choice.type === 'required' || choice.type === 'tool' || choice.type === 'native'
 }
 
 export function isSameTool(one: ToolName, other: ToolName): boolean {

@@ -8,6 +8,7 @@ const kinds = {
   malformed_json: { status: 400, type: 'invalid_request_error' },
   user_message_missing: { status: 400, type: 'invalid_request_error' },
   invalid_encrypted_content: { status: 400, type: 'invalid_request_error' },
+  tool_not_supported: { status: 400, type: 'invalid_request_error' },
   context_length_exceeded: { status: 400, type: 'invalid_request_error' },
   request_timeout: { status: 408, type: 'invalid_request_error' },
   method_not_allowed: { status: 405, type: 'invalid_request_error' },

@@ -44,6 +44,7 @@ export type GatewayOptions = {
   websocket?: Partial<Config['websocket']>
   tokens?: Partial<Config['tokens']>
   compat?: Partial<Config['compat']>
+  unsupportedTools?: Config['unsupportedTools']
   llama?: Partial<Config['llama']>
   installer?: Partial<Config['installer']>
   retrieval?: Partial<Config['retrieval']>
@@ -160,6 +161,7 @@ function configOf(options: GatewayOptions): Config {
     websocket: { ...config.websocket, ...options.websocket },
     tokens: { ...config.tokens, ...options.tokens },
     compat: { ...config.compat, ...options.compat },
+    unsupportedTools: options.unsupportedTools ?? config.unsupportedTools,
     llama: { ...config.llama, ...options.llama },
     installer: { ...config.installer, ...options.installer },
     retrieval: { ...config.retrieval, ...options.retrieval },

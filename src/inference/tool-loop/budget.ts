@@ -46,6 +46,7 @@ export function withoutRequirement(choice: ToolChoice): ToolChoice {
   switch (choice.type) {
     case 'required':
     case 'tool':
+    case 'native':
       return { type: 'auto' }
     case 'allowed':
       return { ...choice, mode: 'auto' }
@@ -56,7 +57,9 @@ export function withoutRequirement(choice: ToolChoice): ToolChoice {
 
 /** Allowing no tool at all equals `none`. */
 export function normaliseChoice(choice: ToolChoice): ToolChoice {
-  return choice.type === 'allowed' && choice.tools.length === 0 ? { type: 'none' } : choice
+  const allowsNone =
+    choice.type === 'allowed' && choice.tools.length === 0 && choice.native === undefined
+  return allowsNone ? { type: 'none' } : choice
 }
 
 /** Starts work in order with limited concurrency; returns a promise per item. */

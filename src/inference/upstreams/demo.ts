@@ -205,6 +205,7 @@ function finish(
 function countInput(request: GenerationRequest): number {
   const texts = request.items.map((item) => {
     if (item.type === 'tool-call') return item.arguments
+    if (item.type === 'native') return ''
     return item.type === 'reasoning' ? item.text : readText(item.parts)
   })
   return [request.instructions ?? '', ...texts].reduce(

@@ -130,6 +130,8 @@ const requestErrors: Errors = {
   ],
   malformed_json: 'The request body is empty; send a JSON object.',
   model_not_found: 'model: llama-4',
+  tool_not_supported:
+    'tools.0: the tool "web_search_20250305" is not supported with the model "demo"; no configured upstream has it.',
   request_too_large: 'The text of the messages exceeds the limit of 10485760 characters.',
   unsupported_encoding:
     'Send the request body as gzip, br, zstd or deflate, or without compression.',

@@ -1,7 +1,7 @@
 import { quote } from '#api/read-object.ts'
 import type { ContentPart } from '#inference/request.ts'
 import { parseDocument, parseImage } from './parse-media.ts'
-import { invalidField, readObject, readType } from './read-object.ts'
+import { readObject, readType, unknownPart } from './read-object.ts'
 import { searchResultBlock, textBlock, toolReferenceBlock } from './schema/input-blocks.ts'
 
 /** Parses the content of a user message or of a tool result. Empty texts are ignored. */
@@ -48,14 +48,14 @@ export function parseTexts(content: string | readonly unknown[], path: string): 
     const at = `${path}.${index}`
     const type = readType(block, at)
     if (type !== 'text')
-      throw invalidField(`${at}.type`, `is ${quote(type)}, but only text is allowed here`)
+      throw unknownPart(`${at}.type`, `is ${quote(type)}, but only text is allowed here`)
     return readObject(textBlock, block, at).text
   })
   return texts.filter((text) => text !== '')
 }
 
 export function unsupportedBlock(type: string, path: string) {
-  return invalidField(`${path}.type`, `is ${quote(type)}, which is not allowed here`)
+  return unknownPart(`${path}.type`, `is ${quote(type)}, which is not allowed here`)
 }
 
 function parseSearchResult(block: unknown, path: string): ContentPart[] {

@@ -2,7 +2,7 @@ import { quote } from '#api/read-object.ts'
 import type { ContentPart } from '#inference/request.ts'
 import type { JsonObject } from '#lib/json.ts'
 import { classifyMediaUrl } from '#surfaces/media-url.ts'
-import { invalidField, readObject, readType } from './read-object.ts'
+import { invalidField, readObject, readType, unknownPart } from './read-object.ts'
 import {
   anyBase64Source,
   contentSource,
@@ -27,7 +27,7 @@ export function parseImage(value: unknown, path: string): ContentPart {
   if (type !== 'base64') throw unknownSource(type, at)
   const { media_type: mediaType, data } = readObject(anyBase64Source, source, at)
   if (!imageTypes.some((allowed) => allowed === mediaType)) {
-    throw invalidField(`${at}.media_type`, `must be one of ${imageTypes.join(', ')}`)
+    throw unknownPart(`${at}.media_type`, `must be one of ${imageTypes.join(', ')}`)
   }
   validateBase64(data, at)
   const bytes = Math.floor(data.length * bytesPerBase64Char)
@@ -73,7 +73,7 @@ export function parseDocument(
 function parseFile(source: JsonObject, at: string, heading: Heading): ContentPart[] {
   const { media_type: mediaType, data } = readObject(anyBase64Source, source, at)
   if (mediaType !== 'application/pdf') {
-    throw invalidField(
+    throw unknownPart(
       `${at}.media_type`,
       'must be application/pdf; send plain text with a source of the type text',
     )
@@ -127,6 +127,6 @@ function validateBase64(data: string, at: string): void {
 
 function unknownSource(type: string, at: string) {
   return type === 'file'
-    ? invalidField(`${at}.type`, 'is "file", which is not supported; send base64 or a url')
-    : invalidField(`${at}.type`, `is ${quote(type)}, which is not supported in this block`)
+    ? unknownPart(`${at}.type`, 'is "file", which is not supported; send base64 or a url')
+    : unknownPart(`${at}.type`, `is ${quote(type)}, which is not supported in this block`)
 }

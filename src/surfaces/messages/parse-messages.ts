@@ -1,9 +1,10 @@
 import { quote } from '#api/read-object.ts'
 import type { ContentPart, RequestItem } from '#inference/request.ts'
+import type { AppError } from '#lib/errors.ts'
 import type { ReasoningSeal } from '#sealing/seals.ts'
 import { parseContent, parsePart, parseTexts, unsupportedBlock } from './parse-content.ts'
 import { parseRedactedThinking, parseThinking } from './parse-thinking.ts'
-import { invalidField, readObject, readType } from './read-object.ts'
+import { invalidField, orRefusal, readObject, readType } from './read-object.ts'
 import {
   compactionBlock,
   ignoredBlockTypes,
@@ -33,6 +34,8 @@ type ConversationState = {
   /** The user turn in progress; consecutive user messages are one turn. */
   userTurn: UserTurn
   readonly ignored: Set<string>
+  /** Why only an upstream of this protocol can get the conversation. */
+  readonly refusals: AppError[]
 }
 
 type UserTurn = { readonly results: RequestItem[]; readonly parts: ContentPart[] }
@@ -45,9 +48,9 @@ type Content = string | readonly unknown[]
  */
 export function parseMessages(
   values: readonly unknown[],
-  options: { seal: ReasoningSeal; itemsMax: number },
+  options: { seal: ReasoningSeal; itemsMax: number; refusals: AppError[] },
 ): ParsedMessages {
-  const { seal, itemsMax } = options
+  const { seal, itemsMax, refusals } = options
   if (values.length > itemsMax) throw tooMany(itemsMax)
   const state: ConversationState = {
     items: [],
@@ -56,6 +59,7 @@ export function parseMessages(
     seal,
     userTurn: { results: [], parts: [] },
     ignored: new Set(),
+    refusals,
   }
   let lastRole = ''
   for (const [index, value] of values.entries()) {
@@ -76,6 +80,8 @@ export function parseMessages(
   const items = pending.size === 0 ? state.items : state.items.filter((item) => !isPending(item))
   if (items.length > itemsMax) throw tooMany(itemsMax)
   const last = items.at(-1)
+  if (last === undefined && refusals.length > 0)
+    return { items, prefilled: false, ignored: state.ignored }
   if (last === undefined) throw invalidField('messages', 'must have content for a model')
   const prefilled = lastRole === 'assistant' && last.type === 'message'
   return { items, prefilled, ignored: state.ignored }
@@ -88,7 +94,7 @@ function tooMany(itemsMax: number) {
 // User messages
 
 function addUserMessage(
-  { userTurn, toolUses, ignored }: ConversationState,
+  { userTurn, toolUses, ignored, refusals }: ConversationState,
   content: Content,
   path: string,
 ): void {
@@ -100,12 +106,15 @@ function addUserMessage(
     const at = `${path}.${index}`
     const type = readType(block, at)
     if (type === 'tool_result') {
-      userTurn.results.push(parseToolResult(block, at, toolUses))
+      userTurn.results.push(parseToolResult(block, at, { toolUses, refusals }))
     } else if (isIgnoredBlock(type)) {
       ignored.add(type)
     } else {
-      const parts = parsePart(type, block, at)
-      if (parts === null) throw notInUserMessages(type, at)
+      const parts = orRefusal(
+        refusals,
+        [],
+        () => parsePart(type, block, at) ?? refuseBlock(type, at),
+      )
       userTurn.parts.push(...parts)
     }
   }
@@ -121,7 +130,7 @@ function endUserTurn(state: ConversationState): void {
 function parseToolResult(
   block: unknown,
   path: string,
-  toolUses: ConversationState['toolUses'],
+  { toolUses, refusals }: Pick<ConversationState, 'toolUses' | 'refusals'>,
 ): RequestItem {
   const {
     tool_use_id: id,
@@ -135,16 +144,16 @@ function parseToolResult(
     throw invalidField(`${path}.tool_use_id`, `is ${quote(id)}, ${problem}`)
   }
   toolUses.set(id, 'resolved')
-  const parts = parseContent(content, `${path}.content`)
+  const parts = orRefusal(refusals, [], () => parseContent(content, `${path}.content`))
   const callId = fromToolUseId(id)
   return { type: 'tool-result', callId, form: 'function', parts, ...(isError ? { isError } : {}) }
 }
 
 const assistantBlocks = ['tool_use', 'thinking', 'redacted_thinking', 'server_tool_use']
 
-function notInUserMessages(type: string, path: string) {
-  if (!assistantBlocks.includes(type)) return unsupportedBlock(type, path)
-  return invalidField(`${path}.type`, `is "${type}", which is only allowed in assistant messages`)
+function refuseBlock(type: string, path: string): never {
+  if (!assistantBlocks.includes(type)) throw unsupportedBlock(type, path)
+  throw invalidField(`${path}.type`, `is "${type}", which is only allowed in assistant messages`)
 }
 
 function isIgnoredBlock(type: string): boolean {
@@ -160,7 +169,8 @@ function addAssistantMessage(state: ConversationState, content: Content, path: s
     return
   }
   for (const [index, block] of content.entries()) {
-    addAssistantBlock(state, block, { path: `${path}.${index}`, isFirst: index === 0 })
+    const at = { path: `${path}.${index}`, isFirst: index === 0 }
+    orRefusal(state.refusals, undefined, () => addAssistantBlock(state, block, at))
   }
 }
 
@@ -250,7 +260,7 @@ function assistantText(text: string): RequestItem {
 
 function addSystemMessage(state: ConversationState, content: Content, path: string): void {
   const texts = typeof content === 'string' ? content : withoutToolChanges(state, content, path)
-  const text = parseTexts(texts, path).join('\n\n')
+  const text = orRefusal(state.refusals, [], () => parseTexts(texts, path)).join('\n\n')
   if (text === '') return
   state.items.push({ type: 'message', role: 'system', parts: [{ type: 'text', text }] })
 }

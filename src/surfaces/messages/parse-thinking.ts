@@ -3,7 +3,7 @@ import { AppError } from '#lib/errors.ts'
 import type { JsonObject } from '#lib/json.ts'
 import type { ReasoningSeal } from '#sealing/seals.ts'
 import type { ThinkingDisplay } from './message.ts'
-import { invalidField, readObject, readType } from './read-object.ts'
+import { readObject, readType, unknownPart } from './read-object.ts'
 import { redactedThinkingBlock, thinkingBlock } from './schema/input-blocks.ts'
 import { budgetThinking, thinkingFields } from './schema/request.ts'
 
@@ -59,6 +59,11 @@ export type ParsedThinkingOptions = {
   display: ThinkingDisplay
 }
 
+export const defaultThinking: ParsedThinkingOptions = {
+  reasoning: { effort: null, summary: null },
+  display: 'summarized',
+}
+
 /** Upstreams know levels of effort instead of budgets: the largest budget of each level. */
 const lowBudgetTokensMax = 8_191
 const mediumBudgetTokensMax = 24_575
@@ -89,7 +94,7 @@ export function parseThinkingOptions(
     case 'between_tools':
       return { reasoning: afterTools ? { effort, summary } : off, display }
     default:
-      throw invalidField(
+      throw unknownPart(
         'thinking.type',
         'must be one of enabled, adaptive, disabled, between_tools',
       )

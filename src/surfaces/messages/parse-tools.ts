@@ -1,14 +1,16 @@
 import { quote } from '#api/read-object.ts'
-import type { FunctionTool, ToolChoice } from '#inference/request.ts'
-import { isRecord, type JsonObject } from '#lib/json.ts'
-import { invalidField, readObject, readType } from './read-object.ts'
+import type { FunctionTool, NativeTool, ToolChoice } from '#inference/request.ts'
+import type { AppError } from '#lib/errors.ts'
+import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
+import { clientFunction } from './client-tools.ts'
+import { invalidField, orRefusal, readObject, readType, unknownPart } from './read-object.ts'
 import { customTool, forcedToolChoice, toolChoiceFields } from './schema/request.ts'
 
 export type ParsedTools = {
   /** The tools for the model, in the order of the request. */
   tools: readonly FunctionTool[]
-  /** Tools that only their vendor can run, and that are ignored. */
-  ignored: readonly { type: string; name: string | null }[]
+  /** Tools that only upstreams of this protocol run, each with its path. */
+  native: readonly (NativeTool & { path: string; name: string | null })[]
 }
 
 type ParseToolsOptions = {
@@ -20,9 +22,9 @@ type ParseToolsOptions = {
 }
 
 /**
- * Parses `tools`. A typed tool without a schema is ignored, never an error. A deferred tool is hidden
- * until the conversation refers to it. If the request has a tool search, which only the vendor can run,
- * no deferred tool is hidden.
+ * Parses `tools`. Typed tools that clients run become functions; others are left to upstreams of this
+ * protocol, except a search for deferred tools: without one, the model gets all tools. A deferred tool
+ * is hidden until the conversation refers to it, unless the request has such a search.
  */
 export function parseTools(values: readonly unknown[], options: ParseToolsOptions): ParsedTools {
   const { toolsMax } = options
@@ -31,27 +33,33 @@ export function parseTools(values: readonly unknown[], options: ParseToolsOption
   }
   const tools: FunctionTool[] = []
   const deferred = new Set<string>()
-  const ignored: ParsedTools['ignored'][number][] = []
+  const native: ParsedTools['native'][number][] = []
+  let hasVendorSearch = false
   const seen = new Set<string>()
   for (const [index, value] of values.entries()) {
     const path = `tools.${index}`
     const type = vendorType(value)
-    if (type !== null) {
-      ignored.push({ type, name: nameOf(value) })
+    if (type?.startsWith('tool_search_tool')) {
+      hasVendorSearch = true
       continue
     }
-    const { isDeferred, ...tool } = parseTool(value, path)
+    const clientTool = type === null ? null : clientFunction(type, nameOf(value))
+    if (type !== null && clientTool === null) {
+      native.push({ type, name: nameOf(value), path, value: asRecord(value) })
+      continue
+    }
+    const isDeferred = isRecord(value) && value['defer_loading'] === true
+    const tool = clientTool ?? parseTool(value, path)
     if (seen.has(tool.name)) throw invalidField(`${path}.name`, `${quote(tool.name)} is used twice`)
     seen.add(tool.name)
     tools.push(tool)
     if (isDeferred) deferred.add(tool.name)
   }
-  const hasVendorSearch = ignored.some(({ type }) => type.startsWith('tool_search_tool'))
-  if (deferred.size === 0 || hasVendorSearch) return { tools, ignored }
+  if (deferred.size === 0 || hasVendorSearch) return { tools, native }
   const named = findNamedTools(options.messages)
   const isVisible = ({ name }: FunctionTool) =>
     !deferred.has(name) || named.has(name) || name === options.forced
-  return { tools: tools.filter(isVisible), ignored }
+  return { tools: tools.filter(isVisible), native }
 }
 
 /** The type of a tool without a schema of its own; null for a custom tool. */
@@ -67,7 +75,7 @@ function nameOf(value: unknown): string | null {
   return typeof name === 'string' ? name : null
 }
 
-function parseTool(value: unknown, path: string): FunctionTool & { isDeferred: boolean } {
+function parseTool(value: unknown, path: string): FunctionTool {
   const tool = readObject(customTool, value, path)
   return {
     type: 'function',
@@ -76,7 +84,6 @@ function parseTool(value: unknown, path: string): FunctionTool & { isDeferred: b
     parameters: parseSchema(tool.input_schema, `${path}.input_schema`),
     // Some upstreams enforce schemas by default, and refuse those that do not support it.
     strict: tool.strict ?? false,
-    isDeferred: tool.defer_loading ?? false,
   }
 }
 
@@ -108,10 +115,14 @@ function findNamedTools(messages: readonly unknown[]): Set<string> {
 
 export type ParsedToolChoice = { toolChoice: ToolChoice; parallelToolCalls: boolean }
 
-/** Parses `tool_choice`, which can only force tools that the model gets. */
+/**
+ * Parses `tool_choice`. A choice that only native tools can meet, or of an unknown type, adds to
+ * `refusals`.
+ */
 export function parseToolChoice(
   choice: JsonObject | undefined,
   given: ParsedTools,
+  refusals: AppError[],
 ): ParsedToolChoice {
   if (choice === undefined) return { toolChoice: { type: 'auto' }, parallelToolCalls: true }
   const { disable_parallel_tool_use: single = false } = readObject(
@@ -121,20 +132,36 @@ export function parseToolChoice(
   )
   const parallelToolCalls = !single
   const type = readType(choice, 'tool_choice')
+  const toolChoice = orRefusal<ToolChoice>(refusals, { type: 'native', value: choice }, () =>
+    parseChoice(type, choice, given),
+  )
+  return { toolChoice, parallelToolCalls }
+}
+
+function parseChoice(type: string, choice: JsonObject, given: ParsedTools): ToolChoice {
   switch (type) {
     case 'auto':
     case 'none':
-      return { toolChoice: { type }, parallelToolCalls }
+      return { type }
     case 'any':
       if (given.tools.length === 0) throw nothingToCall(given)
-      return { toolChoice: { type: 'required' }, parallelToolCalls }
+      return { type: 'required' }
     case 'tool': {
       const { name } = readObject(forcedToolChoice, choice, 'tool_choice')
-      requireTool(name, given)
-      return { toolChoice: { type: 'tool', form: 'function', name }, parallelToolCalls }
+      if (given.tools.some((tool) => tool.name === name)) {
+        return { type: 'tool', form: 'function', name }
+      }
+      const tool = given.native.find((native) => native.name === name)
+      const why =
+        tool === undefined
+          ? 'which is not in tools'
+          : `whose type ${quote(tool.type)} is not supported`
+      // The tools of a native toolset are known to its vendor alone.
+      const refuse = given.native.length === 0 ? invalidField : unknownPart
+      throw refuse('tool_choice.name', `is ${quote(name)}, ${why}`)
     }
     default:
-      throw invalidField('tool_choice.type', 'must be one of auto, any, tool, none')
+      throw unknownPart('tool_choice.type', 'must be one of auto, any, tool, none')
   }
 }
 
@@ -143,19 +170,9 @@ export function forcedTool(choice: JsonObject | undefined): string | null {
   return nameOf(choice)
 }
 
-function requireTool(name: string, { tools, ignored }: ParsedTools): void {
-  if (tools.some((tool) => tool.name === name)) return
-  const vendorTool = ignored.find((tool) => tool.name === name)
-  const why =
-    vendorTool === undefined
-      ? 'which is not in tools'
-      : `whose type ${quote(vendorTool.type)} is not supported`
-  throw invalidField('tool_choice.name', `is ${quote(name)}, ${why}`)
-}
-
-function nothingToCall({ ignored }: ParsedTools) {
-  const [vendorTool] = ignored
-  const why =
-    vendorTool === undefined ? '' : `; tools of type ${quote(vendorTool.type)} are not supported`
-  return invalidField('tool_choice', `requires a call, but the request has no callable tool${why}`)
+function nothingToCall({ native: [tool] }: ParsedTools) {
+  const predicate = 'requires a call, but the request has no callable tool'
+  if (tool === undefined) return invalidField('tool_choice', predicate)
+  const why = `tools of type ${quote(tool.type)} are not supported`
+  return unknownPart('tool_choice', `${predicate}; ${why}`)
 }

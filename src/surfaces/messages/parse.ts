@@ -11,12 +11,13 @@ import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import { findSchemaFault } from '#lib/json-schema.ts'
 import type { Seals } from '#sealing/seals.ts'
+import type { NativeNeeds } from '#surfaces/native-tools.ts'
 import type { ThinkingDisplay } from './message.ts'
 import { parseTexts } from './parse-content.ts'
 import { parseMessages } from './parse-messages.ts'
-import { parseThinkingOptions } from './parse-thinking.ts'
+import { defaultThinking, parseThinkingOptions } from './parse-thinking.ts'
 import { forcedTool, parseToolChoice, parseTools } from './parse-tools.ts'
-import { invalidField, readObject, readType } from './read-object.ts'
+import { invalidField, orRefusal, readObject, readType, unknownPart } from './read-object.ts'
 import { forwardedHeaders, parseEndUser, readDialect } from './request-headers.ts'
 import {
   countBody,
@@ -33,7 +34,8 @@ export type ParsedMessage = {
   /** `max_tokens: 0`: the request is validated, and nothing is generated. */
   isPromptOnly: boolean
   thinkingDisplay: ThinkingDisplay
-  /** Ignored by upstreams of other protocols: types of tools and blocks, an unknown version. */
+  needs: NativeNeeds
+  /** Ignored by upstreams of other protocols: types of blocks, an unknown version. */
   ignored: readonly string[]
 }
 
@@ -54,9 +56,10 @@ export function parseCreateMessage(body: unknown, context: ParseContext): Parsed
   refuseThread(body)
   const create = readObject(messageBody, body, '')
   const dialect = readDialect(context.headers)
-  const { prompt, thinkingDisplay, ignored } = parsePrompt(create, context)
+  const { prompt, ignored, ...parsed } = parsePrompt(create, context)
   const { unknownVersion } = dialect
   return {
+    ...parsed,
     request: {
       ...prompt,
       sampling: {
@@ -71,27 +74,31 @@ export function parseCreateMessage(body: unknown, context: ParseContext): Parsed
     },
     stream: create.stream ?? false,
     isPromptOnly: create.max_tokens === 0,
-    thinkingDisplay,
     ignored: unknownVersion === null ? ignored : [...ignored, `version ${unknownVersion}`],
   }
 }
 
 /** Parses the body of a token count: the request that the model would get. */
-export function parseCountTokens(body: unknown, context: ParseContext): GenerationRequest {
-  const { prompt } = parsePrompt(readObject(countBody, body, ''), context)
-  return { ...prompt, origin: originOf(body, context) }
+export function parseCountTokens(
+  body: unknown,
+  context: ParseContext,
+): Pick<ParsedMessage, 'request' | 'needs'> {
+  const { prompt, needs } = parsePrompt(readObject(countBody, body, ''), context)
+  return { request: { ...prompt, origin: originOf(body, context) }, needs }
 }
 
-type ParsedPrompt = Pick<ParsedMessage, 'thinkingDisplay' | 'ignored'> & {
+type ParsedPrompt = Pick<ParsedMessage, 'thinkingDisplay' | 'needs' | 'ignored'> & {
   prompt: GenerationRequest
 }
 
 function parsePrompt(create: PromptBody, context: ParseContext): ParsedPrompt {
   const { limits, seals } = context
-  const instructions = parseSystem(create.system)
+  const refusals: AppError[] = []
+  const instructions = orRefusal(refusals, null, () => parseSystem(create.system))
   const conversation = parseMessages(create.messages, {
     seal: seals.reasoning,
     itemsMax: limits.inputItemsMax,
+    refusals,
   })
   const { items, prefilled } = conversation
   const chars = countChars(items) + (instructions?.length ?? 0)
@@ -101,11 +108,11 @@ function parsePrompt(create: PromptBody, context: ParseContext): ParsedPrompt {
     messages: create.messages,
     forced: forcedTool(create.tool_choice),
   })
-  const output = parseOutput(create)
-  const thinking = parseThinkingOptions(create.thinking, {
-    effort: output.effort,
-    afterTools: items.at(-1)?.type === 'tool-result',
-  })
+  const { effort, format } = parseOutput(create, refusals)
+  const afterTools = items.at(-1)?.type === 'tool-result'
+  const thinking = orRefusal(refusals, defaultThinking, () =>
+    parseThinkingOptions(create.thinking, { effort, afterTools }),
+  )
   return {
     prompt: {
       ...defaultOptions,
@@ -114,13 +121,17 @@ function parsePrompt(create: PromptBody, context: ParseContext): ParsedPrompt {
       items,
       ...(prefilled ? { prefilled } : {}),
       tools: tools.tools,
-      ...parseToolChoice(create.tool_choice, tools),
-      format: output.format,
+      ...parseToolChoice(create.tool_choice, tools, refusals),
+      format,
       reasoning: thinking.reasoning,
       ...parseEndUser(undefined, context.headers),
+      ...(tools.native.length === 0
+        ? {}
+        : { native: { tools: tools.native, include: [], toolCallsMax: null } }),
     },
     thinkingDisplay: thinking.display,
-    ignored: [...new Set([...tools.ignored.map(({ type }) => type), ...conversation.ignored])],
+    needs: { protocol: 'messages', tools: tools.native, refusals, isRelayed: true },
+    ignored: [...conversation.ignored],
   }
 }
 
@@ -197,13 +208,15 @@ function withoutNote(block: unknown): unknown {
 type ParsedOutput = { effort: string | null; format: OutputFormat }
 
 /** Parses `output_config`, or its predecessor `output_format`. */
-function parseOutput({
-  output_config: config,
-  output_format: deprecated,
-}: PromptBody): ParsedOutput {
+function parseOutput(
+  { output_config: config, output_format: deprecated }: PromptBody,
+  refusals: AppError[],
+): ParsedOutput {
   const { effort = null, format } = readObject(outputConfig, config ?? {}, 'output_config')
-  if (format !== undefined) return { effort, format: parseFormat(format, 'output_config.format') }
-  return { effort, format: parseFormat(deprecated, 'output_format') }
+  const [wanted, path] =
+    format === undefined ? [deprecated, 'output_format'] : [format, 'output_config.format']
+  const parse = () => parseFormat(wanted, path)
+  return { effort, format: orRefusal<OutputFormat>(refusals, { type: 'text' }, parse) }
 }
 
 /** The protocol has no name for a schema, but upstreams require one. */
@@ -212,7 +225,7 @@ const schemaName = 'answer'
 function parseFormat(format: JsonObject | undefined, path: string): OutputFormat {
   if (format === undefined) return { type: 'text' }
   if (readType(format, path) !== 'json_schema') {
-    throw invalidField(`${path}.type`, 'must be json_schema')
+    throw unknownPart(`${path}.type`, 'must be json_schema')
   }
   const { schema } = readObject(schemaFormat, format, path)
   const fault = findSchemaFault(schema)

@@ -8,3 +8,24 @@ export function invalidField(path: string, predicate: string): AppError {
 }
 
 export const { readObject, readType } = createReaders(invalidField)
+
+/**
+ * A block or option that this gateway does not know. Upstreams of the same protocol may; other requests
+ * are refused with it once the model is known.
+ */
+class UnknownPart extends AppError {}
+
+export function unknownPart(path: string, predicate: string): AppError {
+  return new UnknownPart('invalid_request', `${path}: ${predicate}`, { param: path })
+}
+
+/** Adds the error of an unknown part to `refusals`, and returns `fallback` in its place. */
+export function orRefusal<T>(refusals: AppError[], fallback: T, parse: () => T): T {
+  try {
+    return parse()
+  } catch (error) {
+    if (!(error instanceof UnknownPart)) throw error
+    refusals.push(error)
+    return fallback
+  }
+}

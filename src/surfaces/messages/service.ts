@@ -18,11 +18,18 @@ import { withSignal } from '#lib/request-context.ts'
 import type { ModelResolver } from '#models/model-resolver.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
+import { logIgnored } from '#surfaces/log-ignored.ts'
+import { planNative } from '#surfaces/native-tools.ts'
 import { runGeneration } from '#surfaces/run-generation.ts'
 import type { Log } from '#telemetry/log.ts'
 import { fitOutput } from './fit-output.ts'
 import { unknownModel } from './model-info.ts'
-import { type ParseContext, parseCountTokens, parseCreateMessage } from './parse.ts'
+import {
+  type ParseContext,
+  type ParsedMessage,
+  parseCountTokens,
+  parseCreateMessage,
+} from './parse.ts'
 import { createMessageRenderer } from './render.ts'
 
 type MessageRequest = {
@@ -36,7 +43,7 @@ type MessageServiceDeps = {
   tokenCounter: Pick<TokenCounter, 'count'>
   hostedTools: HostedToolbox
   sealer: Sealer
-  config: Pick<Config, 'limits' | 'tokens'>
+  config: Pick<Config, 'limits' | 'tokens' | 'upstream' | 'unsupportedTools'>
   log: Log
 }
 
@@ -58,16 +65,18 @@ export function createMessageService(deps: MessageServiceDeps) {
       const { context } = messageRequest
       const parseContext = parseContextOf(messageRequest)
       const parsed = parseCreateMessage(body, parseContext)
-      logIgnored(deps.log, parsed.ignored, context.requestId)
-      const { request, model, agent } = await resolveRequest(deps, parsed.request, context)
-      const { tokens: inputTokens } = await tokenCounter.count(request, model.targets, {
+      const resolved = await resolveRequest(deps, parsed, context)
+      const { request, model, agent, targets, droppedTools } = resolved
+      const parts = [...droppedTools, ...parsed.ignored]
+      logIgnored(deps.log, { parts }, context.requestId)
+      const { tokens: inputTokens } = await tokenCounter.count(request, targets, {
         limitMs: parsed.isPromptOnly ? config.tokens.patienceMs : countDelayMaxMs,
         context,
       })
       const generate = parsed.isPromptOnly
         ? () => generateNothing(inputTokens)
         : await composeGenerate(deps, { request, agent, context })
-      const { contextWindow, targets } = model
+      const { contextWindow } = model
       const job = {
         request: fitOutput(request, { contextWindow, inputTokens }),
         targets,
@@ -93,23 +102,36 @@ export function createMessageService(deps: MessageServiceDeps) {
     async countTokens(body: unknown, messageRequest: MessageRequest): Promise<TokenCount> {
       const { context } = messageRequest
       const parsed = parseCountTokens(body, parseContextOf(messageRequest))
-      const { request, model } = await resolveRequest(deps, parsed, context)
+      const { request, targets } = await resolveRequest(deps, parsed, context)
       const limitMs = config.tokens.patienceMs
-      return tokenCounter.count(request, model.targets, { limitMs, context })
+      return tokenCounter.count(request, targets, { limitMs, context })
     },
   }
 }
 
-/** Resolves the model, and adds what an agent contributes to the request. */
+/** Resolves the model and its targets, and adds what an agent contributes to the request. */
 async function resolveRequest(
-  { modelResolver }: Pick<MessageServiceDeps, 'modelResolver'>,
-  request: GenerationRequest,
+  deps: Pick<MessageServiceDeps, 'modelResolver' | 'config'>,
+  parsed: Pick<ParsedMessage, 'request' | 'needs'>,
   { principal }: CallerContext,
 ) {
-  const { model: name, promptCacheKey } = request
+  const { model, agent } = await resolveModel(deps, parsed.request, principal)
+  const native = planNative(applyAgent(parsed.request, agent), {
+    needs: { ...parsed.needs, isRelayed: agent === null },
+    targets: model.targets,
+    config: deps.config,
+  })
+  return { ...native, model, agent }
+}
+
+async function resolveModel(
+  { modelResolver }: Pick<MessageServiceDeps, 'modelResolver'>,
+  { model: name, promptCacheKey }: GenerationRequest,
+  principal: CallerContext['principal'],
+) {
   try {
-    const { model, agent } = await modelResolver.resolve(principal, name, promptCacheKey)
-    if (model.mode === 'generate') return { request: applyAgent(request, agent), model, agent }
+    const resolved = await modelResolver.resolve(principal, name, promptCacheKey)
+    if (resolved.model.mode === 'generate') return resolved
   } catch (error) {
     if (!(error instanceof AppError) || error.kind !== 'model_not_found') throw error
     throw unknownModel(name, error)
@@ -152,15 +174,4 @@ async function* generateNothing(inputTokens: number): AsyncGenerator<EventBatch,
     totalTokens: inputTokens,
   }
   yield [{ type: 'generation-start' }, { type: 'finish', reason: 'length', rawReason: null, usage }]
-}
-
-/** Limits of a log line about ignored parts of a request. */
-const ignoredTypesMax = 20
-const ignoredCharsMax = 64
-
-/** Ignored parts are no error, but useful to know when a model lacks them. */
-function logIgnored(log: Log, ignored: readonly string[], requestId: string): void {
-  if (ignored.length === 0) return
-  const parts = ignored.slice(0, ignoredTypesMax).map((type) => type.slice(0, ignoredCharsMax))
-  log.info('request parts ignored', { request_id: requestId, parts })
 }

@@ -192,6 +192,8 @@ const requestErrors: Errors = {
 
 const generationErrors: Errors = {
   ...requestErrors,
+  tool_not_supported:
+    'tools[0]: the tool "web_search" is not supported with the model "demo"; these upstreams have it: "openai".',
   context_length_exceeded: "This model's maximum context length is 131072 tokens.",
   ...upstreamErrors,
   rate_limit_exceeded: [

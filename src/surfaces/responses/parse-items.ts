@@ -29,8 +29,31 @@ type ParsedItems = ReturnType<HostedItems['finish']> & {
   compactsNow: boolean
 }
 
-/** The calls before an item by call id. `ignored`: the call was skipped, so its output is as well. */
-type CallForms = Map<string, ToolCallItem['form'] | 'ignored'>
+/**
+ * The calls before an item by call id. `ignored`: the call was skipped, so its output is as well;
+ * `native`: its output is an item of the upstream's own tool too.
+ */
+type CallForms = Map<string, ToolCallItem['form'] | 'ignored' | 'native'>
+
+/** Items of tools that upstreams of this protocol run, or that clients run for them. */
+const nativeItemTypes: ReadonlySet<string> = new Set([
+  'additional_tools',
+  'apply_patch_call',
+  'apply_patch_call_output',
+  'code_interpreter_call',
+  'computer_call',
+  'computer_call_output',
+  'image_generation_call',
+  'local_shell_call',
+  'local_shell_call_output',
+  'program',
+  'program_output',
+  'shell_call',
+  'shell_call_output',
+  'tool_search_call',
+  'tool_search_output',
+  'web_search_call',
+])
 
 type ItemContext = { path: string; calls: CallForms; seals: Seals }
 
@@ -75,7 +98,9 @@ export function parseItems(
     add(item, `input[${index}]`)
     stored.push(item)
   }
-  if (items.length === 0) throw invalidField('input', 'has no item for a model')
+  if (items.every(({ type }) => type === 'native')) {
+    throw invalidField('input', 'has no item for a model')
+  }
   // A trigger before the end of the input is followed by its compaction.
   const compactsNow = stored.at(-1)?.type === 'compaction_trigger'
   return { ...hosted.finish(items), stored, ignored: [...ignored], compactsNow }
@@ -125,8 +150,11 @@ function parseItem(item: StoredItem, context: ItemContext): RequestItem | 'unkno
       return 'empty'
     default: {
       const callId = item['call_id']
-      if (typeof callId === 'string' && !calls.has(callId)) calls.set(callId, 'ignored')
-      return 'unknown'
+      const isNative = nativeItemTypes.has(item.type)
+      if (typeof callId === 'string' && !calls.has(callId)) {
+        calls.set(callId, isNative ? 'native' : 'ignored')
+      }
+      return isNative ? nativeItem(item) : 'unknown'
     }
   }
 }
@@ -165,13 +193,19 @@ function openCall(
   }
 }
 
-function parseToolOutput(value: unknown, { path, calls }: ItemContext): RequestItem | 'unknown' {
-  const { call_id: callId, output } = readObject(functionCallOutputItem, value, path)
+/** Without the id, which the upstream does not know. */
+function nativeItem({ id: _, ...value }: StoredItem): RequestItem {
+  return { type: 'native', value }
+}
+
+function parseToolOutput(item: StoredItem, { path, calls }: ItemContext): RequestItem | 'unknown' {
+  const { call_id: callId, output } = readObject(functionCallOutputItem, item, path)
   const form = calls.get(callId)
   if (form === undefined) {
     throw invalidField(`${path}.call_id`, `is ${quote(callId)}, but no earlier call has this id`)
   }
   // Clients return the output of some hosted tools, such as a local shell, as a function output.
   if (form === 'ignored') return 'unknown'
+  if (form === 'native') return nativeItem(item)
   return { type: 'tool-result', callId, form, parts: parseContent(output, `${path}.output`) }
 }

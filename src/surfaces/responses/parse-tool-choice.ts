@@ -1,7 +1,8 @@
 import { quote } from '#api/read-object.ts'
 import type { McpChoice, ServerTools } from '#hosted-tools/mcp/request.ts'
 import type { Tool, ToolChoice, ToolName } from '#inference/request.ts'
-import type { JsonObject } from '#lib/json.ts'
+import type { AppError } from '#lib/errors.ts'
+import { asRecord, type JsonObject } from '#lib/json.ts'
 import type { FileSearchChoice } from '#retrieval/file-search/request.ts'
 import type { ParsedTools } from './parse-tools.ts'
 import { invalidField, readObject, readType } from './read-object.ts'
@@ -9,7 +10,13 @@ import type { CreateResponse } from './schema/request.ts'
 import { allowedTools, mcpToolChoice, namedToolChoice } from './schema/tools.ts'
 
 /** What `tool_choice` says about the tools for the model, about MCP servers and about file search. */
-type ParsedToolChoice = { model: ToolChoice; mcp: McpChoice; fileSearch: FileSearchChoice }
+type ParsedToolChoice = {
+  model: ToolChoice
+  mcp: McpChoice
+  fileSearch: FileSearchChoice
+  /** Why the choice cannot be kept without the native tools. */
+  refusal?: AppError
+}
 
 const anyHosted = { mcp: { type: 'any' }, fileSearch: 'any' } as const
 
@@ -37,11 +44,12 @@ export function parseToolChoice(
     case 'file_search':
       if (given.fileSearch === null) throw unknownTool(type)
       return { ...anyHosted, model: { type: 'required' }, fileSearch: 'forced' }
-    default:
-      throw invalidField(
-        'tool_choice',
-        `names a tool of type ${quote(type)}, which is not supported`,
-      )
+    default: {
+      const tool = given.native.find((native) => native.type === type)
+      if (tool === undefined) throw unknownTool(type)
+      const refusal = invalidField('tool_choice', `requires the tool ${quote(type)}`)
+      return { ...anyHosted, model: { type: 'native', value: choice }, refusal }
+    }
   }
 }
 
@@ -53,18 +61,20 @@ export function echoToolChoice(choice: string | JsonObject | undefined): string 
 }
 
 function parseMode(mode: 'none' | 'auto' | 'required', given: ParsedTools): ParsedToolChoice {
-  const { tools, mcp, fileSearch } = given
+  const { tools, mcp, fileSearch, native } = given
   const model = { type: mode }
   if (mode === 'none') return { model, mcp: { type: 'only', tools: [] }, fileSearch: 'forbidden' }
   const isCallable = tools.length > 0 || mcp.length > 0 || fileSearch !== null
-  if (mode === 'required' && !isCallable) throw nothingToCall()
-  return { model, ...anyHosted }
+  if (mode === 'auto' || isCallable) return { model, ...anyHosted }
+  if (native.length === 0) throw nothingToCall()
+  return { model, ...anyHosted, refusal: nothingToCall() }
 }
 
 function parseAllowed(choice: JsonObject, given: ParsedTools): ParsedToolChoice {
   const { mode = 'auto', tools } = readObject(allowedTools, choice, 'tool_choice')
   const allowed: ToolName[] = []
   const servers: ServerTools[] = []
+  const native: JsonObject[] = []
   let fileSearch: FileSearchChoice = 'forbidden'
   for (const [index, entry] of tools.entries()) {
     const path = `tool_choice.tools[${index}]`
@@ -73,12 +83,17 @@ function parseAllowed(choice: JsonObject, given: ParsedTools): ParsedToolChoice 
     if (isNamed) allowed.push(...findTools(entry, given, path).map(nameOf))
     else if (type === 'mcp') servers.push(findServer(entry, given, path))
     else if (type === 'file_search' && given.fileSearch !== null) fileSearch = 'listed'
-    else if (!given.ignored.includes(type)) throw unknownTool(type)
+    else if (given.native.some((tool) => tool.type === type)) native.push(asRecord(entry))
+    else throw unknownTool(type)
   }
   const hosted = { mcp: { type: 'only', tools: servers }, fileSearch } as const
-  if (allowed.length > 0 || servers.length > 0 || fileSearch === 'listed') {
-    return { model: { type: 'allowed', mode, tools: allowed }, ...hosted }
+  const model = { type: 'allowed', mode, tools: allowed } as const
+  const isCallable = allowed.length > 0 || servers.length > 0 || fileSearch === 'listed'
+  if (native.length > 0) {
+    const refusal = mode === 'required' && !isCallable ? { refusal: nothingToCall() } : {}
+    return { model: { ...model, native }, ...hosted, ...refusal }
   }
+  if (isCallable) return { model, ...hosted }
   if (mode === 'required') throw nothingToCall()
   return { model: { type: 'none' }, ...hosted }
 }

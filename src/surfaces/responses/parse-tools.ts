@@ -1,6 +1,6 @@
 import { quote } from '#api/read-object.ts'
 import type { McpToolRequest } from '#hosted-tools/mcp/request.ts'
-import type { CustomTool, FunctionTool, Tool } from '#inference/request.ts'
+import type { CustomTool, FunctionTool, NativeTool, Tool } from '#inference/request.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import type { FileSearchTool } from '#retrieval/file-search/request.ts'
 import { parseFileSearchTool } from './parse-file-search.ts'
@@ -16,19 +16,19 @@ export type ParsedTools = {
   mcp: readonly McpToolRequest[]
   /** Null if the request has no file search. */
   fileSearch: FileSearchTool | null
-  /** The types of the tools that were ignored, each once. */
-  ignored: readonly string[]
+  /** Tools that only upstreams of this protocol run, each with its path. */
+  native: readonly (NativeTool & { path: string })[]
   echo: ResponseEcho['tools']
 }
 
 type Namespace = { namespace: string; namespaceDescription?: string }
 
-/** Parses `tools`. A tool of an unknown type is ignored, never an error. */
+/** Parses `tools`. Tools of other types, known or not, are left to upstreams of this protocol. */
 export function parseTools(values: readonly unknown[], toolsMax: number): ParsedTools {
   const tools: Tool[] = []
   const mcp: McpToolRequest[] = []
   let fileSearch: FileSearchTool | null = null
-  const ignored = new Set<string>()
+  const native: ParsedTools['native'][number][] = []
   const seen = new Set<string>()
 
   const addAll = (list: readonly unknown[], path: string, parent?: Namespace) => {
@@ -53,10 +53,10 @@ export function parseTools(values: readonly unknown[], toolsMax: number): Parsed
     } else if (type === 'file_search' && parent === undefined) {
       if (fileSearch !== null) throw invalidField(`${path}.type`, '"file_search" is used twice')
       fileSearch = parseFileSearchTool(value, path)
-    } else {
-      ignored.add(type)
+    } else if (isRecord(value)) {
+      native.push({ type, value, path, ...parent })
     }
-    if (tools.length > toolsMax) throw tooMany(toolsMax)
+    if (tools.length + native.length > toolsMax) throw tooMany(toolsMax)
   }
 
   if (values.length > toolsMax) throw tooMany(toolsMax)
@@ -66,7 +66,7 @@ export function parseTools(values: readonly unknown[], toolsMax: number): Parsed
     tools,
     mcp,
     fileSearch,
-    ignored: [...ignored],
+    native,
     echo: values.filter(isRecord).map(echoTool),
   }
 }

@@ -1,17 +1,23 @@
 import type { Config } from '#config/schema.ts'
 import type { HostedToolRequest } from '#hosted-tools/hosted-tools.ts'
-import { defaultSampling, type GenerationRequest, type Sampling } from '#inference/request.ts'
+import {
+  defaultSampling,
+  type GenerationRequest,
+  type NativeParts,
+  type Sampling,
+} from '#inference/request.ts'
 import { countChars } from '#inference/token-estimate.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import type { StoredItem } from '#responses/response.ts'
 import type { Seals } from '#sealing/seals.ts'
+import type { NativeNeeds } from '#surfaces/native-tools.ts'
 import type { CompactionRules } from './compaction.ts'
 import type { History } from './history.ts'
 import { parseItems } from './parse-items.ts'
 import { parseText } from './parse-text.ts'
 import { echoToolChoice, parseToolChoice } from './parse-tool-choice.ts'
-import { parseTools } from './parse-tools.ts'
+import { type ParsedTools, parseTools } from './parse-tools.ts'
 import { invalidField, readObject } from './read-object.ts'
 import {
   type CreateResponse,
@@ -36,8 +42,8 @@ export type ParsedCreate = {
   includeSearchResults: boolean
   compaction: CompactionRules
   echo: ResponseEcho
-  /** The types of unknown tools and input items, each once. */
-  ignoredTools: readonly string[]
+  needs: NativeNeeds
+  /** The types of unknown input items, each once. */
   ignoredItems: readonly string[]
 }
 
@@ -95,6 +101,7 @@ export function parseCreateResponse(
       promptCacheKey: create.prompt_cache_key ?? null,
       safetyIdentifier: create.safety_identifier ?? create.user ?? null,
       serviceTier: create.service_tier ?? null,
+      ...(tools.native.length === 0 ? {} : { native: nativeParts(create, tools) }),
     },
     hosted: {
       mcp: tools.mcp,
@@ -119,7 +126,12 @@ export function parseCreateResponse(
       ...echoRequest(create, { tools: tools.echo, text: text.echo, reasoning }),
       metadata: parseMetadata(create.metadata ?? {}),
     },
-    ignoredTools: tools.ignored,
+    needs: {
+      protocol: 'responses',
+      tools: tools.native,
+      refusals: choice.refusal === undefined ? [] : [choice.refusal],
+      isRelayed: true,
+    },
     ignoredItems: parsedItems.ignored,
   }
 }
@@ -204,6 +216,21 @@ export function parseMetadata(metadata: JsonObject): Readonly<Record<string, str
     return [key, value]
   })
   return Object.fromEntries(strings)
+}
+
+/** Additional output of tools that upstreams run. */
+const nativeIncludes = [
+  'web_search_call.action.sources',
+  'code_interpreter_call.outputs',
+  'computer_call_output.output.image_url',
+]
+
+function nativeParts(create: CreateResponse, { native }: ParsedTools): NativeParts {
+  return {
+    tools: native,
+    include: nativeIncludes.filter((name) => create.include?.includes(name)),
+    toolCallsMax: create.max_tool_calls ?? null,
+  }
 }
 
 /** The fields of the response that repeat the request; `parsed` holds those that it normalizes. */

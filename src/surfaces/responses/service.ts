@@ -19,6 +19,8 @@ import type { ResponseRuns, RunPlan } from '#responses/runs.ts'
 import type { QueuedResponse, ResponseHead } from '#responses/stored.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
+import { logIgnored } from '#surfaces/log-ignored.ts'
+import { planNative } from '#surfaces/native-tools.ts'
 import { runGeneration } from '#surfaces/run-generation.ts'
 import type { Log } from '#telemetry/log.ts'
 import { withCompaction } from './compaction.ts'
@@ -61,7 +63,7 @@ export type ResponseServiceDeps = {
   runs: ResponseRuns
   history: HistorySources
   sealer: Sealer
-  config: Pick<Config, 'limits' | 'responses'>
+  config: Pick<Config, 'limits' | 'responses' | 'upstream' | 'unsupportedTools'>
   log: Log
   now: () => Date
 }
@@ -74,6 +76,7 @@ export type ResponsePlan = {
   /** The request to the model, with the additions of an agent. */
   readonly request: GenerationRequest
   readonly targets: readonly Target[]
+  readonly droppedTools: readonly string[]
   readonly history: History
   readonly renderer: ResponseRenderer
   readonly generate: RunPlan['generate']
@@ -103,7 +106,8 @@ export function createResponseService(deps: ResponseServiceDeps): ResponseServic
     resolve: plan,
     async create(body, context, memory) {
       const planned = await plan(body, context, memory)
-      logIgnored(deps.log, planned.parsed, context.requestId)
+      const parts = { tools: planned.droppedTools, items: planned.parsed.ignoredItems }
+      logIgnored(deps.log, parts, context.requestId)
       const { head, history, renderer, streams } = planned
       return {
         id: head.id,
@@ -167,7 +171,11 @@ async function planResponse(
   const link = linkHistory(parsed, history, { historyRequest, isInMemory })
   if (echo.store) refuseTooLarge(link.input, deps.config.responses.storedCharsMax)
   const { model, agent } = await resolveModel(deps, parsed.request, context)
-  const request = applyAgent(parsed.request, agent)
+  const { request, targets, droppedTools } = planNative(applyAgent(parsed.request, agent), {
+    needs: parsed.needs,
+    targets: model.targets,
+    config: deps.config,
+  })
   const streams = parsed.stream || memory !== undefined
   const checked = withCheckedOutput(withSingleCall(deps.inference.generate))
   const hosted = await deps.hostedTools.open(withAgentTools(parsed.hosted, agent), {
@@ -183,12 +191,13 @@ async function planResponse(
     contextWindow: model.contextWindow,
   })
   const { id, createdAt, framesBefore } = origin
-  const job = { request, targets: model.targets, buffered: !streams }
+  const job = { request, targets, buffered: !streams }
   return {
     streams,
     parsed,
     request,
-    targets: model.targets,
+    targets,
+    droppedTools,
     history: link.history,
     head: {
       id,
@@ -278,21 +287,4 @@ function refuseTooLarge(input: readonly StoredItem[], charsMax: number): void {
     `The input exceeds the limit of ${charsMax} characters for stored responses; send store: false.`,
     { param: 'input' },
   )
-}
-
-/** Limits of a log line about ignored parts of a request. */
-const ignoredTypesMax = 20
-const ignoredCharsMax = 64
-
-/** Ignored tools and items are no error, but useful to know when a model lacks them. */
-function logIgnored(log: Log, parsed: ParsedCreate, requestId: string): void {
-  const { ignoredTools, ignoredItems } = parsed
-  if (ignoredTools.length + ignoredItems.length === 0) return
-  const clip = (types: readonly string[]) =>
-    types.slice(0, ignoredTypesMax).map((type) => type.slice(0, ignoredCharsMax))
-  log.info('request parts ignored', {
-    request_id: requestId,
-    tools: clip(ignoredTools),
-    items: clip(ignoredItems),
-  })
 }

@@ -28,6 +28,10 @@ function renderItem(item: RequestItem): string[] {
       const text = item.text === '' ? item.summary.join('\n\n') : item.text
       return text === '' ? [] : [`[assistant thinks]\n${shorten(text, reasoningCharsMax)}`]
     }
+    case 'native': {
+      const text = shorten(JSON.stringify(item.value), argumentsCharsMax)
+      return [`[${String(item.value['type'])}]\n${text}`]
+    }
     default:
       return assertNever(item)
   }

@@ -73,8 +73,11 @@ export const tools: readonly JsonObject[] = [
   },
   { name: 'mcp__sea__tides', description: 'Tides.', input_schema: object({}), defer_loading: true },
   { type: 'tool_search_tool_regex_20251119', name: 'tool_search_tool_regex' },
-  { type: 'web_search_20250305', name: 'web_search', max_uses: 8 },
+  { type: 'memory_20250818', name: 'memory' },
 ]
+
+/** For a search, the client asks a second model that has nothing but this tool. */
+export const webSearch = { type: 'web_search_20250305', name: 'web_search', max_uses: 8 }
 
 /** One request of the session, with the conversation so far. */
 export function sessionBody(

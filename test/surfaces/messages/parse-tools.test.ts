@@ -37,17 +37,29 @@ describe('tools', () => {
     ])
   })
 
-  test('of the vendor are ignored and reported', () => {
-    const tools = [
-      { type: 'web_search_20260318', name: 'web_search', max_uses: 5 },
-      { type: 'bash_20250124', name: 'bash' },
-      { type: 'mcp_toolset', mcp_server_name: 'x' },
-      tool('look'),
-    ]
-    expect(parse({ tools })).toMatchObject({
-      ignored: ['web_search_20260318', 'bash_20250124', 'mcp_toolset'],
-      request: { tools: [{ name: 'look' }] },
-    })
+  test('of the vendor are left to upstreams of this protocol, as sent', () => {
+    const search = { type: 'web_search_20260318', name: 'web_search', max_uses: 5 }
+    const toolset = { type: 'computer_toolset_20260801', name: 'computer' }
+    const { request, needs } = parse({ tools: [search, toolset, tool('look')] })
+    expect(request.tools).toMatchObject([{ name: 'look' }])
+    expect(request.native?.tools).toMatchObject([{ value: search }, { value: toolset }])
+    expect(needs.tools).toMatchObject([
+      { type: 'web_search_20260318', path: 'tools.0' },
+      { type: 'computer_toolset_20260801', path: 'tools.1' },
+    ])
+  })
+
+  test.each([
+    ['bash_20250124', 'bash', ['command', 'restart']],
+    ['text_editor_20250728', 'str_replace_based_edit_tool', ['command', 'path', 'insert_text']],
+    ['text_editor_20250124', 'str_replace_editor', ['command', 'path', 'new_str']],
+    ['memory_20250818', 'memory', ['command', 'path', 'old_path', 'new_path']],
+  ])('%s, which the client runs, is a function with its schema', (type, name, fields) => {
+    const { request, needs } = parse({ tools: [{ type, name }] })
+    expect(request.tools).toMatchObject([{ type: 'function', name, strict: false }])
+    const properties = Object(request.tools[0])['parameters']['properties']
+    expect(Object.keys(properties)).toEqual(expect.arrayContaining(fields))
+    expect(needs.tools).toEqual([])
   })
 
   test('of an unknown type with a schema are custom tools', () => {

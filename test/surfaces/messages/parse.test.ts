@@ -38,6 +38,7 @@ describe('the body', () => {
       stream: false,
       isPromptOnly: false,
       thinkingDisplay: 'summarized',
+      needs: { protocol: 'messages', tools: [], refusals: [], isRelayed: true },
       ignored: [],
     })
   })
@@ -266,9 +267,9 @@ test('an upstream of the same protocol gets the body and the forwarded headers',
 })
 
 test('a count requires no max_tokens, and parses the same prompt', () => {
-  const counted = parseCountTokens(
+  const { request } = parseCountTokens(
     { model: 'demo', system: 'Be kind.', messages: [user('Hello')], max_tokens: 'many' },
     contextWith(),
   )
-  expect(counted).toMatchObject({ instructions: 'Be kind.', items: [messageItem('user', 'Hello')] })
+  expect(request).toMatchObject({ instructions: 'Be kind.', items: [messageItem('user', 'Hello')] })
 })

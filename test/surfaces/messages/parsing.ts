@@ -77,7 +77,9 @@ export const returned = (callId: string, ...texts: string[]) => ({
 /** The error of a complete body; all of them have status 400. */
 export function refusalOfBody(whole: unknown, headers: Record<string, string> = {}): string {
   try {
-    parseCreateMessage(whole, contextWith(headers))
+    const [refusal] = parseCreateMessage(whole, contextWith(headers)).needs.refusals
+    // The error if no target of the model speaks this protocol.
+    if (refusal !== undefined) throw refusal
   } catch (error) {
     if (!(error instanceof AppError)) throw error
     expect([error.status, error.kind]).toEqual([400, 'invalid_request'])

@@ -88,7 +88,7 @@ test('the parser accepts the example bodies', () => {
   const create = bodyExample(surfaceOperations.at('POST /compat/v1/messages'))
   const count = bodyExample(surfaceOperations.at('POST /compat/v1/messages/count_tokens'))
   expect(parse(create).request.items).toHaveLength(1)
-  expect(parseCountTokens(count, contextWith()).items).toHaveLength(1)
+  expect(parseCountTokens(count, contextWith()).request.items).toHaveLength(1)
 })
 
 test('neither accepts a field of another type', () => {

@@ -122,14 +122,15 @@ describe.each([true, false])('a message with max_tokens 0 (stream: %p)', (stream
 })
 
 test('ignored request parts are logged, and the content of the request is not', async () => {
-  const tools = [{ type: 'web_search_20260318', name: 'web_search' }]
-  const httpResponse = await gateway.post('/compat/v1/messages', { ...hello, tools })
+  const changes = { role: 'system', content: [{ type: 'tool_removal', name: 'look' }] }
+  const messages = [...hello.messages, changes]
+  const httpResponse = await gateway.post('/compat/v1/messages', { ...hello, messages })
   expect(httpResponse.status).toBe(200)
   const lines = logOf(gateway, httpResponse.headers.get('request-id') ?? '')
   expect(lines).toContainEqual(
     expect.objectContaining({
       message: 'request parts ignored',
-      parts: ['web_search_20260318'],
+      parts: ['tool_removal'],
     }),
   )
   expect(JSON.stringify(lines)).not.toContain('Hi.')

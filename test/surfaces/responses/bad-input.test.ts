@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
-import { logOf, readFailure } from '#test/support/refusals.ts'
+import { readFailure } from '#test/support/refusals.ts'
 
 /** Invalid requests over HTTP: status, code and invalid field. */
 
@@ -138,17 +138,6 @@ describe.each([
     expect([failure.status, failure.code, failure.param]).toEqual(expected)
     expect(failure.type).toBe(expected[0] === 404 ? 'not_found_error' : 'invalid_request_error')
   })
-})
-
-test('a tool of an unknown type is no error', async () => {
-  const tools = [{ type: 'web_search', external_web_access: true }, weather, { type: 'acme:fly' }]
-  const httpResponse = await gateway.post('/v1/responses', { model, input: 'x', tools })
-  expect(httpResponse.status).toBe(200)
-  expect(await httpResponse.json()).toMatchObject({ status: 'completed', tools })
-  const logged = logOf(gateway, httpResponse.headers.get('x-request-id') ?? '')
-  expect(logged).toContainEqual(
-    expect.objectContaining({ tools: ['web_search', 'acme:fly'], items: [] }),
-  )
 })
 
 test('unknown fields and unknown items are no error', async () => {

@@ -89,7 +89,7 @@ describe('Codex CLI', () => {
     expect(parsed.request.instructions).toBeNull()
   })
 
-  test('replays its complete history except for hosted tools', () => {
+  test('replays its complete history', () => {
     const kinds = parsed.request.items.map((item) =>
       item.type === 'message' ? item.role : item.type,
     )
@@ -106,17 +106,18 @@ describe('Codex CLI', () => {
       'tool-result',
       'tool-call',
       'tool-result',
+      'native',
     ])
-    expect(parsed.ignoredItems).toEqual(['web_search_call'])
+    expect(parsed.ignoredItems).toEqual([])
   })
 
-  test('has its namespace flattened, its grammar kept and its web search ignored', () => {
+  test('has its namespace flattened, its grammar kept and its web search left to upstreams', () => {
     expect(parsed.request.tools).toMatchObject([
       { type: 'function', name: 'shell', strict: false },
       { type: 'function', name: 'spawn_agent', namespace: 'multi_agent_v1' },
       { type: 'custom', name: 'apply_patch', grammar: { syntax: 'lark', definition: lark } },
     ])
-    expect(parsed.ignoredTools).toEqual(['web_search'])
+    expect(parsed.needs.tools).toMatchObject([{ type: 'web_search', path: 'tools[2]' }])
     expect(parsed.echo.tools).toHaveLength(4)
   })
 })
@@ -189,7 +190,7 @@ describe('the AI SDK', () => {
 
 describe('the Agents SDK', () => {
   test('sends empty lists and nulls for unused fields', () => {
-    const { request, ignoredTools } = parse({
+    const { request, needs } = parse({
       instructions: 'You hand over.',
       input: [
         { role: 'user', content: 'Hello' },
@@ -235,6 +236,6 @@ describe('the Agents SDK', () => {
     })
     expect(request.items).toHaveLength(3)
     expect(request.tools).toHaveLength(1)
-    expect(ignoredTools).toEqual([])
+    expect(needs.tools).toEqual([])
   })
 })

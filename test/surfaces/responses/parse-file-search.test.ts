@@ -9,7 +9,7 @@ const toolOf = (fields: object) =>
 
 describe('a file_search tool', () => {
   test('requires only the names of collections', () => {
-    const { hosted, request, ignoredTools, echo } = parse({ tools: [plain] })
+    const { hosted, request, needs, echo } = parse({ tools: [plain] })
     expect(hosted.fileSearch).toEqual({
       tool: {
         collections: ['docs'],
@@ -22,7 +22,7 @@ describe('a file_search tool', () => {
       choice: 'any',
       found: [],
     })
-    expect([request.tools, ignoredTools, echo.tools]).toEqual([[], [], [plain]])
+    expect([request.tools, needs.tools, echo.tools]).toEqual([[], [], [plain]])
   })
 
   test('sets the number of results and the minimum score', () => {

@@ -109,24 +109,38 @@ describe('input items', () => {
     ).toHaveLength(1)
   })
 
-  test('of unknown and hosted types are ignored with their outputs, and reported once', () => {
+  test('of native tools are kept with their outputs, without ids', () => {
+    const search = { type: 'web_search_call', status: 'completed' }
+    const shell = { type: 'local_shell_call', call_id: 'shell', action: {} }
+    const output = {
+      type: 'function_call_output',
+      call_id: 'shell',
+      output: 'done',
+      status: 'completed',
+    }
+    const { request, ignoredItems } = parse({
+      input: [user, { ...search, id: 'ws_1' }, shell, output],
+    })
+    expect<unknown>(request.items).toEqual([
+      ...hello,
+      { type: 'native', value: search },
+      { type: 'native', value: shell },
+      { type: 'native', value: output },
+    ])
+    expect(ignoredItems).toEqual([])
+  })
+
+  test('of unknown types are ignored with their outputs, and reported once', () => {
     const { request, ignoredItems } = parse({
       input: [
         user,
-        { type: 'web_search_call', id: 'ws_1', status: 'completed' },
-        { type: 'web_search_call', id: 'ws_2', status: 'completed' },
-        { type: 'local_shell_call', call_id: 'shell', action: {} },
-        { type: 'function_call_output', call_id: 'shell', output: 'done' },
         { type: 'acme:thing', role: 'user', content: 'not a message' },
+        { type: 'acme:thing', call_id: 'thing' },
+        { type: 'function_call_output', call_id: 'thing', output: 'done' },
       ],
     })
     expect(request.items).toEqual(hello)
-    expect(ignoredItems).toEqual([
-      'web_search_call',
-      'local_shell_call',
-      'function_call_output',
-      'acme:thing',
-    ])
+    expect(ignoredItems).toEqual(['acme:thing', 'function_call_output'])
   })
 
   test('without content are ignored: a turn that was cut off at its start', () => {

@@ -6,7 +6,7 @@ const tool = (fields: object = {}) => parse({ tools: [{ ...docs, ...fields }] })
 
 describe('tools of type mcp', () => {
   test('are parsed, and not sent to the model as tools', () => {
-    const { hosted, request, ignoredTools } = parse({ tools: [docs] })
+    const { hosted, request, needs } = parse({ tools: [docs] })
     expect(hosted.mcp).toEqual([
       {
         path: 'tools[0]',
@@ -19,7 +19,7 @@ describe('tools of type mcp', () => {
         approval: 'always',
       },
     ])
-    expect([request.tools, ignoredTools]).toEqual([[], []])
+    expect([request.tools, needs.tools]).toEqual([[], []])
   })
 
   test('restrict tools by a list or by filters, and require approval by rules', () => {

@@ -58,7 +58,7 @@ describe('tools', () => {
   })
 
   test('of a namespace are flattened and keep their namespace', () => {
-    const { request, echo, ignoredTools } = parse({ tools: [patch, agents] })
+    const { request, echo, needs } = parse({ tools: [patch, agents] })
     expect(request.tools).toEqual([
       { type: 'custom', name: 'patch', description: null, grammar: null },
       {
@@ -80,15 +80,23 @@ describe('tools', () => {
       },
     ])
     expect(echo.tools).toEqual([patch, agents])
-    expect(ignoredTools).toEqual(['web_search'])
+    expect(needs.tools).toMatchObject([
+      { type: 'web_search', path: 'tools[1].tools[2]', namespace: 'agents' },
+    ])
   })
 
-  test('of unknown types are ignored and reported once', () => {
-    const tools = [webSearch, { type: 'acme:teleport' }, look, webSearch]
-    const { request, echo, ignoredTools } = parse({ tools })
+  test('of other types are left to upstreams of this protocol, as sent', () => {
+    const tools = [webSearch, { type: 'acme:teleport' }, look]
+    const include = ['web_search_call.action.sources', 'reasoning.encrypted_content']
+    const { request, echo, needs } = parse({ tools, include, max_tool_calls: 3 })
     expect(request.tools.map((tool) => tool.name)).toEqual(['look'])
-    expect(echo.tools).toHaveLength(4)
-    expect(ignoredTools).toEqual(['web_search', 'acme:teleport'])
+    expect(echo.tools).toHaveLength(3)
+    expect(request.native).toMatchObject({
+      tools: [{ value: webSearch }, { value: { type: 'acme:teleport' } }],
+      include: ['web_search_call.action.sources'],
+      toolCallsMax: 3,
+    })
+    expect(needs.tools.map(({ path }) => path)).toEqual(['tools[0]', 'tools[1]'])
   })
 
   test('of an MCP server are echoed without their credentials', () => {
@@ -135,6 +143,7 @@ describe('tool_choice', () => {
       type: 'allowed',
       mode: 'required',
       tools: [{ name: 'look' }, { name: 'patch' }],
+      native: [{ type: 'web_search' }],
     })
     expect(choose({ type: 'allowed_tools', tools: [look] }).request.toolChoice).toEqual({
       type: 'allowed',
@@ -143,9 +152,15 @@ describe('tool_choice', () => {
     })
   })
 
-  test('that only allows ignored tools allows none', () => {
-    const choice = { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'web_search' }] }
-    expect(choose(choice).request.toolChoice).toEqual({ type: 'none' })
+  const onlySearch = { type: 'allowed_tools', mode: 'required', tools: [{ type: 'web_search' }] }
+  test.each<[choice: unknown, model: object]>([
+    [{ type: 'web_search' }, { type: 'native', value: { type: 'web_search' } }],
+    ['required', { type: 'required' }],
+    [onlySearch, { type: 'allowed', tools: [], native: [{ type: 'web_search' }] }],
+  ])('%j that only a native tool can meet is refused without it', (choice, model) => {
+    const { request, needs } = choose(choice, [webSearch])
+    expect<unknown>(request.toolChoice).toMatchObject(model)
+    expect(needs.refusals).toHaveLength(1)
   })
 })
 
@@ -232,22 +247,14 @@ describe('a tool_choice that is refused', () => {
       'tool_choice names the tool "look", which is not in tools.',
     ],
     [
-      { tool_choice: { type: 'web_search' }, tools },
-      'tool_choice names a tool of type "web_search", which is not supported.',
+      { tool_choice: { type: 'code_interpreter' }, tools },
+      'tool_choice names the tool "code_interpreter", which is not in tools.',
     ],
     [{ tool_choice: 'required' }, nothing],
-    [{ tool_choice: 'required', tools: [{ type: 'web_search' }] }, nothing],
     [{ tool_choice: { type: 'allowed_tools', tools: [forced] }, tools }, notGiven],
     [
       { tool_choice: { type: 'allowed_tools', tools: [{ type: 'file_search' }] }, tools },
       'tool_choice names the tool "file_search", which is not in tools.',
-    ],
-    [
-      {
-        tool_choice: { type: 'allowed_tools', mode: 'required', tools: [{ type: 'web_search' }] },
-        tools,
-      },
-      nothing,
     ],
   ]
   test.each(rows)('%j', (fields, message) => {

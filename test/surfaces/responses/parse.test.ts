@@ -14,7 +14,7 @@ const requestOf = (fields: object) => parse(fields).request
 const user = { role: 'user', content: 'Hello' }
 
 describe('a body with model and input alone', () => {
-  const { request, echo, stream, includeSealed, ignoredTools, ignoredItems } = parse({})
+  const { request, echo, stream, includeSealed, needs, ignoredItems } = parse({})
 
   test('is one user message, and sets no other option', () => {
     expect(request).toEqual({
@@ -41,10 +41,10 @@ describe('a body with model and input alone', () => {
       safetyIdentifier: null,
       serviceTier: null,
     })
-    expect({ stream, includeSealed, ignoredTools, ignoredItems }).toEqual({
+    expect({ stream, includeSealed, needs, ignoredItems }).toEqual({
       stream: false,
       includeSealed: false,
-      ignoredTools: [],
+      needs: { protocol: 'responses', tools: [], refusals: [], isRelayed: true },
       ignoredItems: [],
     })
   })

@@ -183,6 +183,7 @@ describe.skipIf(!openResponsesExists)('the schema of Open Responses', () => {
     gateway = await startGateway({
       upstream: [{ url: upstream.baseUrl, models: ['m'] }],
       stream: { heartbeatMs: 10 },
+      unsupportedTools: 'drop',
     })
   })
   afterAll(async () => {

@@ -68,6 +68,7 @@ export function encodeMessages(request: GenerationRequest, context: Context): Ch
 
 function addItem(conversation: Conversation, item: RequestItem): void {
   const { turn } = conversation
+  if (item.type === 'native') return
   if (item.type === 'reasoning') {
     turn.reasoning.push(reasoningText(item))
   } else if (item.type === 'tool-call') {

@@ -74,6 +74,8 @@ function encodeModelItem(
   toolNames: ToolNames,
 ): ModelPart[] {
   switch (item.type) {
+    case 'native':
+      return []
     case 'reasoning': {
       const text = reasoningText(item)
       return text === '' ? [] : [{ type: 'segment', segmentType: 'thought', text, ended: true }]

@@ -51,17 +51,19 @@ export function encodeMessagesRequest(
 /** With `none`, all tools are declared nevertheless, because the history may contain calls. */
 function toolFields(request: GenerationRequest, { toolNames, quirks }: MessagesTarget): JsonObject {
   const tools = request.toolChoice.type === 'none' ? request.tools : toolNames.tools
-  if (tools.length === 0) return {}
+  const native = request.native?.tools ?? []
+  if (tools.length === 0 && native.length === 0) return {}
+  const encoded = tools.map((tool) => {
+    const isStrict = tool.type === 'function' && tool.strict === true && quirks.strictTools
+    return withoutNulls({
+      name: toolNames.wireName(tool),
+      description: describeTool(tool),
+      input_schema: parametersOf(tool),
+      strict: isStrict ? true : null,
+    })
+  })
   return {
-    tools: tools.map((tool) => {
-      const isStrict = tool.type === 'function' && tool.strict === true && quirks.strictTools
-      return withoutNulls({
-        name: toolNames.wireName(tool),
-        description: describeTool(tool),
-        input_schema: parametersOf(tool),
-        strict: isStrict ? true : null,
-      })
-    }),
+    tools: [...encoded, ...native.map(({ value }) => value)],
     tool_choice: encodeToolChoice(request, toolNames),
   }
 }
@@ -77,6 +79,8 @@ function encodeToolChoice(
       return { type: 'none' }
     case 'tool':
       return { type: 'tool', name: toolNames.wireName(toolChoice), ...single }
+    case 'native':
+      return { ...toolChoice.value, ...single }
     case 'required':
       return { type: 'any', ...single }
     case 'allowed':

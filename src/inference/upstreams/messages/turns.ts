@@ -81,6 +81,8 @@ function addItem(state: TurnsState, item: RequestItem): void {
     case 'tool-result':
       // `endTurn` adds the results after their calls.
       endTurn(state)
+      return
+    case 'native':
   }
 }
 

@@ -28,6 +28,8 @@ export function encodeItem(item: RequestItem, { quirks, targetName }: ItemTarget
     }
     case 'reasoning':
       return encodeReasoning(item, { quirks, targetName })
+    case 'native':
+      return [item.value]
     default:
       return assertNever(item)
   }

@@ -1,5 +1,6 @@
 import type {
   GenerationRequest,
+  NativeTool,
   OutputFormat,
   Tool,
   ToolChoice,
@@ -39,6 +40,7 @@ export function encodeRequest(
     frequency_penalty: sampling.frequencyPenalty,
     max_output_tokens: sampling.maxOutputTokens,
     top_logprobs: sampling.topLogprobs,
+    max_tool_calls: request.native?.toolCallsMax,
     ...(quirks.vendorFields ? vendorFields(request) : {}),
     stream: true,
     store: false,
@@ -47,16 +49,17 @@ export function encodeRequest(
 
 /** No call options are sent without tools: some servers reject a choice among none. */
 function toolFields(request: GenerationRequest, quirks: UpstreamQuirks): JsonObject {
-  if (request.tools.length === 0) return {}
+  const { tools, native } = request
+  if (tools.length === 0 && native === undefined) return {}
   return {
-    tools: encodeTools(request.tools, quirks),
+    tools: encodeTools([...tools, ...(native?.tools ?? [])], quirks),
     tool_choice: encodeToolChoice(request.toolChoice, request.tools),
     parallel_tool_calls: request.parallelToolCalls,
   }
 }
 
 /** Groups tools by namespace, at the position of the first tool of each. */
-function encodeTools(tools: readonly Tool[], quirks: UpstreamQuirks): JsonObject[] {
+function encodeTools(tools: readonly (Tool | NativeTool)[], quirks: UpstreamQuirks): JsonObject[] {
   const wire: JsonObject[] = []
   const groups = new Map<string | undefined, JsonObject[]>()
   for (const tool of tools) {
@@ -69,7 +72,7 @@ function encodeTools(tools: readonly Tool[], quirks: UpstreamQuirks): JsonObject
       const description = tool.namespaceDescription ?? namespace
       wire.push({ type: 'namespace', name: namespace, description, tools: group })
     }
-    group.push(encodeTool(tool, quirks))
+    group.push('value' in tool ? tool.value : encodeTool(tool, quirks))
   }
   return wire
 }
@@ -96,14 +99,19 @@ function encodeToolChoice(choice: ToolChoice, tools: readonly Tool[]) {
       return choice.type
     case 'tool':
       return { type: choice.form, ...nameFields(choice) }
+    case 'native':
+      return choice.value
     case 'allowed':
       return {
         type: 'allowed_tools',
         mode: choice.mode,
-        tools: choice.tools.map((allowed) => ({
-          type: tools.find((tool) => isSameTool(tool, allowed))?.type ?? 'function',
-          ...nameFields(allowed),
-        })),
+        tools: [
+          ...choice.tools.map((allowed) => ({
+            type: tools.find((tool) => isSameTool(tool, allowed))?.type ?? 'function',
+            ...nameFields(allowed),
+          })),
+          ...(choice.native ?? []),
+        ],
       }
     default:
       return assertNever(choice)
@@ -163,6 +171,7 @@ function encodeInclude(
   return [
     ...(needsPayload ? ['reasoning.encrypted_content'] : []),
     ...(request.sampling.topLogprobs === null ? [] : ['message.output_text.logprobs']),
+    ...(request.native?.include ?? []),
   ]
 }
 

@@ -53,7 +53,7 @@ const vendorTool = object(
   {
     $id: 'VendorTool',
     description:
-      'A tool of the vendor of the protocol: forwarded to upstreams of the same protocol, ignored for others.',
+      'A tool that the protocol knows by its type. Upstreams of the same protocol get it as sent. For others, `bash_*`, `text_editor_*` and `memory_*`, which the client runs, become functions, and `tool_search_tool_*` makes every deferred tool visible; any other type is refused with `tool_not_supported`, or dropped if the operator says so (`unsupported_tools`).',
   },
 )
 

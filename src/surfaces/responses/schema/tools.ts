@@ -66,8 +66,11 @@ export const namespaceTool = object(
     name: toolName('The name of the group.'),
     description: optional(string('Describes the group to the model.')),
     tools: arrayOf(
-      Type.Union([...clientTools, ofOtherType(clientTools, { description: 'Ignored.' })]),
-      'Functions and custom tools; tools of other types are ignored.',
+      Type.Union([
+        ...clientTools,
+        ofOtherType(clientTools, { description: 'As outside of a namespace.' }),
+      ]),
+      'The tools of the group.',
     ),
   },
   { $id: 'NamespaceTool', description: 'A group of tools.' },
@@ -174,7 +177,11 @@ const known: readonly TObject[] = [functionTool, customTool, namespaceTool, mcpT
 export const tool: TSchema = Type.Union(
   [
     ...known,
-    ofOtherType(known, { $id: 'OtherTool', description: 'Tools of other types are ignored.' }),
+    ofOtherType(known, {
+      $id: 'OtherTool',
+      description:
+        'A tool that an upstream runs, such as `web_search`. Upstreams of this protocol get it as sent; with other models it is refused with `tool_not_supported`, or dropped if the operator says so (`unsupported_tools`).',
+    }),
   ],
   { $id: 'Tool' },
 )
@@ -207,20 +214,28 @@ export const allowedTools = object({
     oneOf(['auto', 'required'], 'Whether one of them must be called. Default: `auto`.'),
   ),
   tools: arrayOf(
-    Type.Union([...allowed, ofOtherType(allowed, { description: 'An ignored tool.' })]),
+    Type.Union([
+      ...allowed,
+      ofOtherType(allowed, { description: 'A tool that an upstream runs.' }),
+    ]),
     'The tools of the request that may be called.',
   ),
 })
+
+const forcedTools: readonly TObject[] = [
+  toolChoiceByName(['function', 'custom'], 'This tool must be called.'),
+  mcpToolChoice,
+  fileSearchChoice,
+  allowedTools,
+]
 
 export const toolChoice = expecting(
   'none, auto, required or an object that names a tool',
   Type.Union(
     [
       oneOf(['none', 'auto', 'required'], 'Whether the model may or must call a tool.'),
-      toolChoiceByName(['function', 'custom'], 'This tool must be called.'),
-      mcpToolChoice,
-      fileSearchChoice,
-      allowedTools,
+      ...forcedTools,
+      ofOtherType(forcedTools, { description: 'A tool that an upstream runs.' }),
     ],
     {
       $id: 'ToolChoice',
