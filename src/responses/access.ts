@@ -1,6 +1,6 @@
 import { AppError } from '#lib/errors.ts'
-import { endingOf, endOfLog, forceCancel } from './ending.ts'
-import { createEventLog } from './event-log.ts'
+import { endingOf, endOfLog, forceCancel, type LogRendering } from './ending.ts'
+import { createEventLog, type EventLog } from './event-log.ts'
 import {
   type FrameRange,
   type FrameStreamDeps,
@@ -20,6 +20,7 @@ type AccessDeps = {
   findRun(id: string): LocalRun | undefined
   remoteLogs: RemoteLogReader
   streaming: FrameStreamDeps
+  rendering: LogRendering
   /** Notifies this worker and all others. */
   publish(message: ResponseMessage): void
   /** How long another worker may take to write a response that it has just started. */
@@ -64,7 +65,7 @@ export function createResponseAccess(deps: AccessDeps) {
       const run = findOwnRun(ownerId, id)
       if (run !== undefined) return run.watch(range)
       return 'log' in found
-        ? streamFrames({ id, log: logOf(deps, ownerId, found) }, range, streaming)
+        ? streamFrames({ id, log: await logOf(deps, ownerId, found) }, range, streaming)
         : found.watch(range)
     },
 
@@ -83,7 +84,7 @@ export function createResponseAccess(deps: AccessDeps) {
       if (found === undefined || isTerminal(found.log.status)) return found?.object
       if (found.log.status === 'queued') {
         const response = { object: found.object, last: found.log.last }
-        const ending = endingOf(response, streaming.renderTerminalFrames, null)
+        const ending = endingOf(response, streaming.renderTerminalFrames, { error: null })
         if (await store.endQueued(ownerId, id, ending)) return ending.object
       }
       return cancelRemote(deps, ownerId, id)
@@ -105,17 +106,21 @@ export function createResponseAccess(deps: AccessDeps) {
 }
 
 /** A finished log is read from the database; that of a running response is polled. */
-function logOf({ remoteLogs, streaming }: AccessDeps, ownerId: string, found: FoundResponse) {
+async function logOf(
+  { remoteLogs, store, streaming }: AccessDeps,
+  ownerId: string,
+  found: FoundResponse,
+): Promise<EventLog> {
   if (!isTerminal(found.log.status)) return remoteLogs.subscribe(ownerId, found)
   if (found.log.last < 0) throw streamExpired()
   const log = createEventLog({ last: found.log.last, charsMax: streaming.charsMax })
-  log.end(endOfLog(found.object))
+  log.end(await endOfLog(store, found))
   return log
 }
 
 /** Notifies the worker that runs the response and waits; cancels it in the database if need be. */
 async function cancelRemote(
-  { store, publish, streaming }: AccessDeps,
+  { store, publish, rendering }: AccessDeps,
   ownerId: string,
   id: string,
 ): Promise<ResponseObject | undefined> {
@@ -127,7 +132,7 @@ async function cancelRemote(
     if (found === undefined || isTerminal(found.log.status)) return found?.object
     if (performance.now() - startedAt > forceAfterMs) {
       const { object, log } = found
-      await forceCancel(store, { id, object, last: log.last }, streaming.renderTerminalFrames)
+      await forceCancel(store, { id, object, last: log.last }, rendering)
     }
   }
   throw new AppError('service_unavailable', 'The response could not be cancelled yet; retry.', {

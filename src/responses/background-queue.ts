@@ -74,7 +74,7 @@ export function createBackgroundQueue(deps: BackgroundQueueDeps) {
         error: error.cause ?? error,
       })
     }
-    const ending = endingOf({ object, last: segment.last }, renderTerminalFrames, error)
+    const ending = endingOf({ object, last: segment.last }, renderTerminalFrames, { error })
     await store.endQueued(ownerId, id, ending)
   }
 

@@ -1,62 +1,95 @@
 import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
 import type { LogEnd } from './event-log.ts'
-import { collectItems, countFrames } from './log-segment.ts'
+import { countFrames, isTerminalEnd } from './log-segment.ts'
 import type { ResponseObject, StoredItem } from './response.ts'
 import type { ResponseStore } from './store.ts'
-import type { Ending, OrphanedResponse } from './stored.ts'
+import type { Ending, FoundResponse, OrphanedResponse } from './stored.ts'
 
 type RenderTerminalFrames = (object: ResponseObject, nextSequence: number) => string
 type EndingStore = Pick<ResponseStore, 'readLog' | 'endInProgress'>
 
+/** Rebuilds the output of a response from its logged frames; implemented by the surface. */
+export type LogReplay = {
+  add(frames: string): void
+  /** The frames, from this sequence number on, that end an open item as incomplete. */
+  close(nextSequence: number): string
+  /** The ended items. */
+  output(): StoredItem[]
+}
+
+/** How the surface continues the log of a response whose worker is gone. */
+export type LogRendering = {
+  /** Terminal frames, from this number on, of a response whose log has none. */
+  readonly renderTerminalFrames: RenderTerminalFrames
+  readonly replayLog: () => LogReplay
+}
+
 /** Characters per read of a stored log. */
 const readCharsMax = 1_048_576
 
-/** Ends a response whose worker died; keeps the items that are complete in its log. */
-export async function failOrphan(store: EndingStore, response: OrphanedResponse): Promise<boolean> {
-  const output = await readItems(store, response)
-  const object = failedObject({ ...response.object, output }, workerLost())
-  return store.endInProgress(response.id, { object, segment: null })
+/**
+ * Ends a response whose worker died with the output in its log. False if the log advanced meanwhile:
+ * the worker is alive.
+ */
+export async function failOrphan(
+  store: EndingStore,
+  response: OrphanedResponse,
+  rendering: LogRendering,
+): Promise<boolean> {
+  const ending = await endFromLog(store, response, rendering, workerLost())
+  return store.endInProgress(response.id, ending)
 }
 
 /** Cancels a response in the database for a worker that does not react, unless its log advanced. */
 export async function forceCancel(
   store: EndingStore,
   response: OrphanedResponse,
-  render: RenderTerminalFrames,
+  rendering: LogRendering,
 ): Promise<boolean> {
-  const object = { ...response.object, output: await readItems(store, response) }
-  return store.endInProgress(response.id, endingOf({ ...response, object }, render, null))
+  return store.endInProgress(response.id, await endFromLog(store, response, rendering, null))
 }
 
-async function readItems(
+async function endFromLog(
   store: EndingStore,
-  { id, last }: OrphanedResponse,
-): Promise<StoredItem[]> {
-  const items = new Map<number, StoredItem>()
+  { id, object, last }: OrphanedResponse,
+  { replayLog, renderTerminalFrames }: LogRendering,
+  error: AppError | null,
+): Promise<Ending> {
+  const replay = replayLog()
   let position = -1
   while (position < last) {
     const segments = await store.readLog(id, position, readCharsMax)
     if (segments.length === 0) break
     for (const segment of segments) {
-      collectItems(segment.frames, items)
+      replay.add(segment.frames)
       position = Math.max(position, segment.last)
     }
   }
-  return [...items].sort(([one], [other]) => one - other).map(([, item]) => item)
+  const closing = replay.close(last + 1)
+  const rebuilt = { object: { ...object, output: replay.output() }, last }
+  return endingOf(rebuilt, renderTerminalFrames, { error, closing })
 }
 
-/** How the log of a finished response ends; an orphan's has no terminal frames. */
-export function endOfLog(object: ResponseObject): LogEnd {
+/**
+ * How the log of a finished response ends. Earlier versions wrote no terminal frames for orphans, and
+ * a client of a dead worker may have received more frames than the log holds.
+ */
+export async function endOfLog(
+  store: Pick<ResponseStore, 'readLog'>,
+  { object, log }: Pick<FoundResponse, 'object' | 'log'>,
+): Promise<LogEnd> {
   const { error } = object
   const wasOrphaned = isRecord(error) && error['code'] === workerLost().wireCode
-  return wasOrphaned ? { kind: 'truncated', object } : { kind: 'complete' }
+  if (!wasOrphaned) return { kind: 'complete' }
+  const [end] = await store.readLog(log.id, log.last - 1, readCharsMax)
+  return { kind: 'truncated', object, isEnded: end !== undefined && isTerminalEnd(end.frames) }
 }
 
 /** Ends open streams of a deleted response with an error event. */
 export function endOfDeletedLog(object: ResponseObject): LogEnd {
   const error = new AppError('not_found', 'The response was deleted.')
-  return { kind: 'truncated', object: failedObject(object, error) }
+  return { kind: 'truncated', object: failedObject(object, error), isEnded: false }
 }
 
 export function workerLost(): AppError {
@@ -67,11 +100,11 @@ export function workerLost(): AppError {
 export function endingOf(
   { object, last }: Pick<OrphanedResponse, 'object' | 'last'>,
   render: RenderTerminalFrames,
-  error: AppError | null,
+  { error, closing = '' }: { error: AppError | null; closing?: string },
 ): Ending {
   const ended: ResponseObject =
     error === null ? { ...object, status: 'cancelled' } : failedObject(object, error)
-  const frames = render(ended, last + 1)
+  const frames = closing + render(ended, last + 1 + countFrames(closing))
   return { object: ended, segment: { first: last + 1, last: last + countFrames(frames), frames } }
 }
 

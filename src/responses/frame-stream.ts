@@ -52,7 +52,7 @@ export function streamFrames(
           reader.moveTo(step.last)
           yield step.frames
         } else if (source.log.ended() !== null) {
-          const frames = terminalFrames(source.log, reader, deps)
+          const frames = terminalFrames(source.log, reader, { ...deps, ...range })
           if (frames !== '') yield frames
           return
         } else {
@@ -90,11 +90,12 @@ async function readStored(
 function terminalFrames(
   log: EventLog,
   reader: LogReader,
-  { renderTerminalFrames }: FrameStreamDeps,
+  { renderTerminalFrames, startingAfter }: FrameStreamDeps & FrameRange,
 ): string {
   const end = log.ended()
   if (end?.kind === 'failed') throw end.error
   if (end?.kind !== 'truncated') return ''
+  if (end.isEnded && startingAfter < log.last()) return ''
   return renderTerminalFrames(end.object, Math.max(log.last(), reader.position()) + 1)
 }
 

@@ -1,5 +1,3 @@
-import { isRecord, parseJson } from '#lib/json.ts'
-import type { StoredItem } from './response.ts'
 import type { LogSegment } from './stored.ts'
 
 /** A blank line separates frames; their JSON never contains one. */
@@ -37,18 +35,12 @@ export function countFrames(frames: string): number {
   return count
 }
 
-/** Adds the output items that are complete in these frames, by their output index. */
-export function collectItems(frames: string, items: Map<number, StoredItem>): void {
-  for (const frame of frames.split(frameEnd)) {
-    if (!frame.startsWith('event: response.output_item.done\n')) continue
-    const event = parseJson(frame.slice(frame.indexOf('data: ') + 'data: '.length))
-    if (!isRecord(event) || typeof event['output_index'] !== 'number') continue
-    if (isStoredItem(event['item'])) items.set(event['output_index'], event['item'])
-  }
-}
+const terminalTypes = ['completed', 'failed', 'incomplete']
 
-function isStoredItem(value: unknown): value is StoredItem {
-  return isRecord(value) && typeof value['id'] === 'string' && typeof value['type'] === 'string'
+/** Whether the last of these frames ends its response. */
+export function isTerminalEnd(frames: string): boolean {
+  const last = frames.slice(frames.lastIndexOf(frameEnd, frames.length - frameEnd.length - 1) + 1)
+  return terminalTypes.some((type) => last.trimStart().startsWith(`event: response.${type}\n`))
 }
 
 /** The offset behind the first `count` frames. */

@@ -1,13 +1,14 @@
 import type { Config } from '#config/schema.ts'
 import { repeat } from '#lib/repeat.ts'
 import type { Log } from '#telemetry/log.ts'
-import { failOrphan } from './ending.ts'
+import { failOrphan, type LogRendering } from './ending.ts'
 import { isTerminal, type ResponseStatus } from './response.ts'
 import type { ResponseStore } from './store.ts'
 import type { OrphanedResponse } from './stored.ts'
 
 type RecoveryDeps = {
   store: ResponseStore
+  rendering: LogRendering
   runnerId: string
   settings: Config['responses']
   /** No other process uses the database: responses in progress at the start are orphans. */
@@ -30,7 +31,7 @@ const idsPerQueryMax = 1_000
 
 /** Sends this worker's heartbeats, ends orphaned responses and deletes expired ones. */
 export async function startRecovery(deps: RecoveryDeps) {
-  const { store, log, runnerId, settings } = deps
+  const { store, log, rendering, runnerId, settings } = deps
   const heartbeat = createHeartbeat(deps)
   let suspects = new Set<string>()
 
@@ -57,7 +58,7 @@ export async function startRecovery(deps: RecoveryDeps) {
 
   async function failAll(orphans: readonly OrphanedResponse[]) {
     for (const orphan of orphans) {
-      const isEnded = await failOrphan(store, orphan)
+      const isEnded = await failOrphan(store, orphan, rendering)
       if (isEnded) log.info('orphaned response ended', { response_id: orphan.id })
     }
   }

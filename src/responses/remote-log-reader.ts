@@ -71,8 +71,8 @@ export function createRemoteLogReader(deps: {
     }
     if (progress !== undefined && !isTerminal(progress.status)) return
     const ended = progress && (await deps.store.find(ownerId, id))
-    if (!subscriptions.delete(id)) return
-    log.end(ended === undefined ? endOfDeletedLog(found.object) : endOfLog(ended.object))
+    const end = ended ? await endOfLog(deps.store, ended) : endOfDeletedLog(found.object)
+    if (subscriptions.delete(id)) log.end(end)
   }
 
   async function readUpTo({ found, log }: Subscription, last: number) {

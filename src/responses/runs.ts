@@ -9,7 +9,7 @@ import { isRecord, parseJson } from '#lib/json.ts'
 import type { Log } from '#telemetry/log.ts'
 import { createResponseAccess } from './access.ts'
 import { createBackgroundQueue } from './background-queue.ts'
-import { workerLost } from './ending.ts'
+import { type LogRendering, workerLost } from './ending.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
 import { createJournal } from './journal.ts'
 import { startRecovery } from './recovery.ts'
@@ -58,8 +58,7 @@ export type RunsDeps = {
   settings: Config['responses']
   /** Interval of heartbeat frames in a silent stream. */
   heartbeatMs: number
-  /** Terminal frames, from this number on, of a response whose log has none. */
-  renderTerminalFrames: (object: ResponseObject, nextSequence: number) => string
+  rendering: LogRendering
   log: Log
   now: () => Date
 }
@@ -74,9 +73,10 @@ const writeMs = 50
  * first if this is the only process.
  */
 export async function createResponseRuns(deps: RunsDeps) {
-  const { store, settings, log, renderTerminalFrames } = deps
+  const { store, settings, log, rendering } = deps
   const runnerId = newId('run_')
   const charsMax = settings.logBufferCharsMax
+  const { renderTerminalFrames } = rendering
   const streaming = { store, renderTerminalFrames, charsMax }
   const { flushMs, storeWaitMs: outageMaxMs } = settings
   const journal = createJournal({ store, flushMs, outageMaxMs, urgentChars: charsMax / 2, log })
@@ -105,7 +105,12 @@ export async function createResponseRuns(deps: RunsDeps) {
     else void run?.cancel().catch(() => {})
   }
 
-  const queue = createBackgroundQueue({ ...deps, runnerId, start: startQueued })
+  const queue = createBackgroundQueue({
+    ...deps,
+    renderTerminalFrames,
+    runnerId,
+    start: startQueued,
+  })
   const recovery = await startRecovery({
     ...deps,
     runnerId,
@@ -126,6 +131,7 @@ export async function createResponseRuns(deps: RunsDeps) {
   })
   const access = createResponseAccess({
     store,
+    rendering,
     findRun: (id) => runs.get(id),
     remoteLogs,
     streaming,

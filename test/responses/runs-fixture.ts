@@ -15,6 +15,7 @@ import {
 import { createResponseStore, type ResponseStore } from '#responses/store.ts'
 import type { QueuedResponse, ResponseHead } from '#responses/stored.ts'
 import { noHistory } from '#surfaces/responses/history.ts'
+import { createLogReplay } from '#surfaces/responses/log-replay.ts'
 import { parseCreateResponse } from '#surfaces/responses/parse.ts'
 import {
   createResponseRenderer,
@@ -84,7 +85,7 @@ export async function startRunsFixture(): Promise<RunsFixture> {
         soleProcess: given.soleProcess ?? false,
         settings,
         heartbeatMs: given.heartbeatMs ?? 60_000,
-        renderTerminalFrames,
+        rendering: { renderTerminalFrames, replayLog: createLogReplay },
         log: given.log ?? quietLog,
         now,
       })

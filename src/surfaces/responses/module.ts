@@ -12,6 +12,7 @@ import { createResponseStore, type ResponseStore } from '#responses/store.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { conversationEndpoints } from './conversation-endpoints.ts'
 import { responseEndpoints } from './endpoints.ts'
+import { createLogReplay } from './log-replay.ts'
 import { renderTerminalFrames } from './render.ts'
 import { createResponseService } from './service.ts'
 import { storedResponseEndpoints } from './stored-endpoints.ts'
@@ -56,7 +57,7 @@ export const responsesModule = module({
       soleProcess: database.kind === 'pglite',
       settings: config.responses,
       heartbeatMs: config.stream.heartbeatMs,
-      renderTerminalFrames,
+      rendering: { renderTerminalFrames, replayLog: createLogReplay },
       log,
       now,
     })
