@@ -20,6 +20,8 @@ export const job = pgTable(
     queue: text('queue').notNull(),
     /** Deduplicates waiting jobs of a queue. */
     key: text('key'),
+    /** Jobs of a lane run oldest first; the lanes of a queue take turns. */
+    lane: text('lane').notNull().default(''),
     /** JSON. */
     payload: text('payload').notNull(),
     runAt: instant('run_at').notNull(),
@@ -36,5 +38,6 @@ export const job = pgTable(
   (table) => [
     uniqueIndex('job_queue_key').on(table.queue, table.key),
     index('job_queue_run_at').on(table.queue, table.runAt),
+    index('job_queue_lane').on(table.queue, table.lane, table.runAt, table.id),
   ],
 )

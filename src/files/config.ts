@@ -19,7 +19,10 @@ export const filesKeys = {
       default: 30_000,
       minimum: 100,
     }),
-    uploadsMax: whole('Concurrent uploads per worker.', { default: 64, minimum: 1 }),
+    uploadsMax: whole('Concurrent uploads per worker; a quarter of them per user.', {
+      default: 64,
+      minimum: 1,
+    }),
     trashS: whole('How long deleted files can be restored.', {
       default: 2_592_000,
       minimum: 0,

@@ -30,6 +30,8 @@ export type QueueCount = {
 export type NewJob = {
   readonly queue: string
   readonly key: string | null
+  /** Jobs of a lane run oldest first; lanes take turns. Absent: all jobs share one. */
+  readonly lane?: string
   /** Stored as JSON. */
   readonly payload: unknown
   /** Earliest start; absent: now. */
@@ -39,6 +41,8 @@ export type NewJob = {
 export type JobHandler = {
   /** Concurrent jobs in this worker. */
   readonly concurrencyMax: number
+  /** Concurrent jobs of one lane in this worker; absent: lanes are ignored. */
+  readonly laneJobsMax?: number
   /**
    * Runs the job. A throw schedules a retry with exponential backoff, until `attemptsMax`. A job
    * whose worker died runs again, so it must be idempotent. `signal` aborts when the
@@ -101,9 +105,19 @@ export async function createJobs(deps: JobsDeps) {
   }
   /** Returns whether more jobs may be waiting that could start now. */
   async function claim(queue: string, handler: JobHandler): Promise<boolean> {
-    const free = Math.min(handler.concurrencyMax - runner.running(queue), claimBatchMax)
+    const busyLanes = runner.runningLanes(queue)
+    const free = Math.min(handler.concurrencyMax - busyLanes.length, claimBatchMax)
     if (free <= 0) return false
-    const claimed = await store.claim(queue, free, timings.leaseMs)
+    const { laneJobsMax = null } = handler
+    const claimed =
+      laneJobsMax === null
+        ? await store.claim(queue, free, timings.leaseMs)
+        : await store.claimByLane(queue, {
+            countMax: free,
+            laneJobsMax,
+            busyLanes,
+            leaseMs: timings.leaseMs,
+          })
     for (const job of claimed) runner.start({ queue, handler, job })
     return claimed.length === free
   }

@@ -11,7 +11,7 @@ type Task = {
 }
 
 type JobRunnerDeps = {
-  store: Omit<JobStore, 'add' | 'claim'>
+  store: Omit<JobStore, 'add' | 'claim' | 'claimByLane'>
   log: Pick<Log, 'debug' | 'warn' | 'error'>
   /** The queue is no longer processed here: its claimed and failing jobs are released. */
   isStopped(queue: string): boolean
@@ -93,8 +93,9 @@ export function createJobRunner({ store, log, isStopped, onEnded }: JobRunnerDep
   }
 
   return {
-    running: (queue: string): number =>
-      [...tasks.keys()].filter((task) => task.queue === queue).length,
+    /** The lanes of the running jobs of a queue, each once per job. */
+    runningLanes: (queue: string): readonly string[] =>
+      [...tasks.keys()].flatMap((task) => (task.queue === queue ? [task.job.lane] : [])),
     start(task: Task): void {
       const controller = new AbortController()
       const ended = run(task, controller.signal).finally(() => {

@@ -1,12 +1,21 @@
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { job } from '#db/schema/jobs.ts'
 import type { NewJob, QueueCount, Transaction } from './jobs.ts'
+
+type LaneClaim = {
+  readonly countMax: number
+  readonly laneJobsMax: number
+  /** The lanes of this worker's running jobs, each once per job. */
+  readonly busyLanes: readonly string[]
+  readonly leaseMs: number
+}
 
 /** A lease of this worker; each claim of a job has a new id. */
 export type JobLease = { readonly id: string; readonly claim: string }
 
 export type ClaimedJob = JobLease & {
+  readonly lane: string
   readonly payload: unknown
   /** 1 at the first attempt. */
   readonly attempt: number
@@ -21,7 +30,27 @@ export type JobStore = ReturnType<typeof createJobStore>
  * statement names the claim, so a worker that lost its lease changes nothing.
  */
 export function createJobStore({ drizzle }: Pick<Database, 'drizzle'>) {
+  const isDue = sql`run_at <= now() and (locked_until is null or locked_until < now())`
   const isHeld = ({ id, claim }: JobLease) => sql`id = ${id}::uuid and locked_by = ${claim}::uuid`
+  async function claimDue(due: SQL, leaseMs: number): Promise<ClaimedJob[]> {
+    const claim = crypto.randomUUID()
+    const rows = await drizzle.execute<ClaimedRow>(sql`
+      with due as (${due}),
+      claimed as (
+        update ${job} set locked_by = ${claim}::uuid, locked_until = ${later(leaseMs)},
+          attempts = attempts + 1, again = false
+        from due where job.id = due.id
+        returning job.*)
+      select id, lane, payload, attempts, last_error from claimed order by run_at, id`)
+    return rows.map((row) => ({
+      id: row.id,
+      claim,
+      lane: row.lane,
+      attempt: row.attempts,
+      lastError: row.last_error,
+      payload: JSON.parse(row.payload),
+    }))
+  }
   return {
     /**
      * Locks the row of a waiting job even if it does not change it, so that no worker claims the job
@@ -30,36 +59,53 @@ export function createJobStore({ drizzle }: Pick<Database, 'drizzle'>) {
     async add(transaction: Transaction, added: NewJob): Promise<void> {
       const runAt = added.runAt?.toISOString() ?? null
       await transaction.execute(sql`
-        insert into ${job} (id, queue, key, payload, run_at, created_at)
-        values (${Bun.randomUUIDv7()}::uuid, ${added.queue}, ${added.key},
+        insert into ${job} (id, queue, key, lane, payload, run_at, created_at)
+        values (${Bun.randomUUIDv7()}::uuid, ${added.queue}, ${added.key}, ${added.lane ?? ''},
           ${JSON.stringify(added.payload)}, coalesce(${runAt}::timestamptz, now()), now())
         on conflict (queue, key) do update set again = true where job.locked_by is not null`)
     },
 
     /** Claims due jobs and jobs with an expired lease, oldest first. */
-    async claim(queue: string, countMax: number, leaseMs: number): Promise<ClaimedJob[]> {
-      const claim = crypto.randomUUID()
-      const rows = await drizzle.execute<ClaimedRow>(sql`
-        with due as (
-          select id from ${job}
-          where queue = ${queue} and run_at <= now()
-            and (locked_until is null or locked_until < now())
-          order by run_at, id limit ${countMax}::integer
-          for update skip locked),
-        claimed as (
-          update ${job} set locked_by = ${claim}::uuid, locked_until = ${later(leaseMs)},
-            attempts = attempts + 1, again = false
-          from due where job.id = due.id
-          returning job.*)
-        select id, payload, attempts, last_error from claimed order by run_at, id`)
-      return rows.map((row) => ({
-        id: row.id,
-        claim,
-        attempt: row.attempts,
-        lastError: row.last_error,
-        payload: JSON.parse(row.payload),
-      }))
-    },
+    claim: (queue: string, countMax: number, leaseMs: number): Promise<ClaimedJob[]> =>
+      claimDue(
+        sql`select id from ${job} where queue = ${queue} and ${isDue}
+          order by run_at, id limit ${countMax}::integer for update skip locked`,
+        leaseMs,
+      ),
+
+    /**
+     * The same by turns of the lanes: first the oldest job of each lane without running jobs, then of
+     * those with one, and so on; chance decides between lanes. Reads the first jobs of each lane, not the whole queue.
+     */
+    claimByLane: (
+      queue: string,
+      { countMax, laneJobsMax, busyLanes, leaseMs }: LaneClaim,
+    ): Promise<ClaimedJob[]> =>
+      claimDue(
+        sql`select id from ${job} where id in (
+          with recursive lanes as (
+            (select lane from ${job} where queue = ${queue} order by lane limit 1)
+            union all
+            select (select min(next.lane) from ${job} next
+              where next.queue = ${queue} and next.lane > lanes.lane)
+            from lanes where lanes.lane is not null),
+          busy as (
+            select running.lane, count(*) as jobs
+            from json_array_elements_text(${JSON.stringify(busyLanes)}::json) as running (lane)
+            group by running.lane)
+          select first.id
+          from lanes left join busy using (lane)
+          cross join lateral (
+            select id, run_at, row_number() over (order by run_at, id) + coalesce(busy.jobs, 0) as turn
+            from (
+              select id, run_at from ${job}
+              where queue = ${queue} and job.lane = lanes.lane and ${isDue}
+              order by run_at, id limit ${laneJobsMax}::integer) oldest) first
+          where lanes.lane is not null and first.turn <= ${laneJobsMax}::integer
+          order by first.turn, random() limit ${countMax}::integer)
+        and ${isDue} for update skip locked`,
+        leaseMs,
+      ),
 
     /** Renews leases; returns those that this worker still holds. */
     async renew(held: readonly JobLease[], leaseMs: number): Promise<readonly JobLease[]> {
@@ -106,7 +152,13 @@ export function createJobStore({ drizzle }: Pick<Database, 'drizzle'>) {
   }
 }
 
-type ClaimedRow = { id: string; payload: string; attempts: number; last_error: string | null }
+type ClaimedRow = {
+  id: string
+  lane: string
+  payload: string
+  attempts: number
+  last_error: string | null
+}
 
 function later(ms: number) {
   return sql`now() + make_interval(secs => ${ms / 1000}::float8)`

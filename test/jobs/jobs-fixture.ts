@@ -12,7 +12,10 @@ import { quietLog } from '#test/support/quiet-log.ts'
 export type JobsFixture = {
   readonly database: TestDatabase
   start(times?: Partial<JobTimings>): Promise<Jobs>
-  add(queue: string, job?: { key?: string; payload?: unknown; runAt?: Date }): Promise<void>
+  add(
+    queue: string,
+    job?: { key?: string; lane?: string; payload?: unknown; runAt?: Date },
+  ): Promise<void>
   rows(): Promise<readonly JobRow[]>
   /** Closes all queues and deletes all jobs. */
   clear(): Promise<void>
@@ -41,13 +44,14 @@ export async function startJobsFixture(): Promise<JobsFixture> {
   return {
     database,
     start,
-    add: (queue, { key, payload = null, runAt } = {}) =>
+    add: (queue, { key, lane, payload = null, runAt } = {}) =>
       database.drizzle.transaction((transaction) =>
         adding.add(transaction, {
           queue,
           key: key ?? null,
           payload,
           ...(runAt === undefined ? {} : { runAt }),
+          ...(lane === undefined ? {} : { lane }),
         }),
       ),
     async rows() {

@@ -71,7 +71,7 @@ longer, see \`retrieval_status\`. An aborted upload leaves nothing behind.`,
         removed_field: destinationErrors.removed_field,
       },
       async handle({ query, context: { principal }, request }) {
-        const upload = await receive(request, { acceptsForm: true })
+        const upload = await receive(request, { acceptsForm: true, userId: principal.userId })
         const { name, ...fields } = parseUploadFields(upload.fields ?? query, now())
         const fileName = name ?? upload.filename
         if (fileName === null) {
@@ -110,7 +110,7 @@ longer, see \`retrieval_status\`. An aborted upload leaves nothing behind.`,
         // Before the upload, so that a refused one does not transfer the content.
         const current = await files.find(principal, id)
         check(current)
-        const { content } = await receive(request, { acceptsForm: false })
+        const { content } = await receive(request, { acceptsForm: false, userId: principal.userId })
         const mimeType = await detectMimeType(content.head, current.name)
         return files.replaceContent(principal, id, { content, mimeType }, check)
       },
@@ -125,6 +125,8 @@ type Upload = {
   readonly filename: string | null
 }
 
+/** Users whose stalled uploads are needed to take all slots. */
+const uploadUsersMin = 4
 const multipartOverheadBytesMax = 1_048_576
 const formLimits = { fieldsMax: 16, fieldBytesMax: 65_536, filesMax: 1 }
 
@@ -136,6 +138,8 @@ function createReceiver({
 }: Omit<UploadEndpointsDeps, 'files' | 'now'>) {
   const deadlines = { gapMs: limits.uploadGapMs, totalMs: limits.uploadMs }
   let running = 0
+  const runningByUser = new Map<string, number>()
+  const uploadsPerUserMax = Math.ceil(limits.uploadsMax / uploadUsersMin)
 
   async function receiveForm(request: Request, bytesMax: number): Promise<Upload> {
     const { fields, files } = await readMultipart(
@@ -160,8 +164,12 @@ function createReceiver({
     return { fields: null, content, filename: null }
   }
 
-  return async (request: Request, { acceptsForm }: { acceptsForm: boolean }): Promise<Upload> => {
-    if (running >= limits.uploadsMax) {
+  return async (
+    request: Request,
+    { acceptsForm, userId }: { acceptsForm: boolean; userId: string },
+  ): Promise<Upload> => {
+    const ofUser = runningByUser.get(userId) ?? 0
+    if (running >= limits.uploadsMax || ofUser >= uploadsPerUserMax) {
       throw new AppError('too_many_streams', 'Too many uploads are in progress.', {
         retryAfterS: 1,
       })
@@ -175,12 +183,16 @@ function createReceiver({
       })
     }
     running++
+    runningByUser.set(userId, ofUser + 1)
     try {
       return await (isForm && acceptsForm
         ? receiveForm(request, bytesMax)
         : receiveRaw(request, bytesMax))
     } finally {
       running--
+      const left = (runningByUser.get(userId) ?? 1) - 1
+      if (left > 0) runningByUser.set(userId, left)
+      else runningByUser.delete(userId)
     }
   }
 }

@@ -84,7 +84,11 @@ async function queueIngest(
 ): Promise<void> {
   // Chunks of a source index may be outdated while a reindex sends changes to its target.
   const isStale = isChanged ? sql`known.state <> 'done' or` : sql`known.state = 'done' and`
-  const queued = await transaction.execute<{ file_id: string; index_id: number }>(sql`
+  const queued = await transaction.execute<{
+    file_id: string
+    index_id: number
+    owner_id: string
+  }>(sql`
     insert into ${fileIndex} as known (file_id, index_id, state, updated_at)
     select distinct member.file_id, coalesce(collection.target_index_id, collection.index_id),
       'pending', ${queue.now().toISOString()}::timestamptz
@@ -95,11 +99,12 @@ async function queueIngest(
       attempts = 0, error_code = null, error_message = null, updated_at = excluded.updated_at
       where ${isStale} known.sha256 is distinct from (
         select file.sha256 from file where file.node_id = known.file_id)
-    returning file_id, index_id`)
-  for (const { file_id: fileId, index_id: indexId } of queued) {
+    returning file_id, index_id, (select owner_id from node where node.id = file_id) as owner_id`)
+  for (const { file_id: fileId, index_id: indexId, owner_id } of queued) {
     await queue.jobs.add(transaction, {
       queue: ingestQueue,
       key: `${fileId}:${indexId}`,
+      lane: `${owner_id}:${indexId}`,
       payload: { fileId, indexId },
     })
   }

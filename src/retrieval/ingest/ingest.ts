@@ -35,7 +35,9 @@ export type IngestDeps = {
 
 const queue = 'ingest'
 /** Extraction has its own limit; these mostly wait for an embedding model. */
-const concurrentFilesMax = 4
+const concurrentFilesMax = 12
+/** Of one owner in one index, so that a slow embedding model or a bulk upload leaves slots to others. */
+const concurrentLaneFilesMax = 3
 /** With backoff, an upstream may be unreachable for an hour. */
 const attemptsMax = 15
 /** A file that changes during every restart is retried later. */
@@ -209,6 +211,7 @@ export function createIngest(deps: IngestDeps) {
 
   jobs.process(queue, {
     concurrencyMax: concurrentFilesMax,
+    laneJobsMax: concurrentLaneFilesMax,
     attemptsMax,
     run: ({ payload, signal }: RunningJob) => ingestFile(readTask(payload), signal),
     onFailed: ({ payload }, error) => failFile(readTask(payload), error),
@@ -227,9 +230,16 @@ export function createIngest(deps: IngestDeps) {
      * Does not check rights. Throws `conflict` (`already_processing`).
      */
     async reprocess(fileId: string): Promise<number> {
-      const tasks = await store.restart(fileId, (transaction, task) =>
-        jobs.add(transaction, { queue, key: `${task.fileId}:${task.indexId}`, payload: task }),
-      )
+      const tasks = await store.restart(fileId, (transaction, task) => {
+        const { fileId, indexId } = task
+        const lane = `${task.ownerId}:${indexId}`
+        return jobs.add(transaction, {
+          queue,
+          key: `${fileId}:${indexId}`,
+          lane,
+          payload: { fileId, indexId },
+        })
+      })
       if (tasks !== null) return tasks.length
       throw new AppError('conflict', 'The file is being processed.', { code: 'already_processing' })
     },

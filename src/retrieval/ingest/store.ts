@@ -134,11 +134,16 @@ export function createIngestStore({ drizzle }: IngestDatabase, { now }: { now: (
     /** Resets a file in all indexes and returns its tasks; null if any of them is pending. */
     restart: (
       fileId: string,
-      add: (transaction: Transaction, task: IngestTask) => Promise<void>,
+      add: (transaction: Transaction, task: IngestTask & { ownerId: string }) => Promise<void>,
     ): Promise<readonly IngestTask[] | null> =>
       drizzle.transaction(async (transaction) => {
-        const rows = await transaction.execute<{ indexId: number; state: string }>(sql`
-          select index_id as "indexId", ${fileIndex.state} as state from ${fileIndex}
+        const rows = await transaction.execute<{
+          indexId: number
+          state: string
+          ownerId: string
+        }>(sql`
+          select index_id as "indexId", ${fileIndex.state} as state,
+            (select owner_id from ${node} where ${node.id} = file_id) as "ownerId" from ${fileIndex}
           join ${embeddingIndex} on ${embeddingIndex.id} = index_id
           where file_id = ${fileId}::uuid and ${embeddingIndex.state} in ('active', 'building')
           order by index_id for update of ${fileIndex}`)
@@ -146,7 +151,7 @@ export function createIngestStore({ drizzle }: IngestDatabase, { now }: { now: (
         await transaction.execute(sql`
           delete from ${extractedText} where sha256 in (
             select sha256 from ${file} where node_id = ${fileId}::uuid)`)
-        const tasks = rows.map(({ indexId }) => ({ fileId, indexId }))
+        const tasks = rows.map(({ indexId, ownerId }) => ({ fileId, indexId, ownerId }))
         for (const task of tasks) {
           await transaction.execute(sql`
             update ${fileIndex} set state = 'pending', stage = 'waiting', attempts = 0,

@@ -10,7 +10,7 @@ const bytesMax = 1_000_000
 let gateway: Gateway
 
 beforeAll(async () => {
-  gateway = await startGateway({ files: { bytesMax, uploadsMax: 3, uploadGapMs: 1_000 } })
+  gateway = await startGateway({ files: { bytesMax, uploadsMax: 8, uploadGapMs: 1_000 } })
 })
 afterAll(() => gateway.stop())
 
@@ -219,7 +219,7 @@ test('a body shorter than its Content-Length leaves nothing behind', async () =>
   expect(await found()).toEqual([])
 })
 
-test('stalled uploads are aborted; until then they count against the limit', async () => {
+test('stalled uploads are aborted; until then they count against the limit of their user', async () => {
   const token = await gateway.token()
   const responses = Array.from({ length: 5 }, () => {
     const socket = connect(gateway.port, '127.0.0.1')
@@ -234,7 +234,13 @@ test('stalled uploads are aborted; until then they count against the limit', asy
       })
     })
   })
-  expect((await Promise.all(responses)).toSorted()).toEqual(['408', '408', '408', '503', '503'])
+  const refused = await Promise.race(responses)
+  const authorization = `Bearer ${await gateway.token(['users'], 'another')}`
+  const headers = { authorization, 'content-type': 'text/plain' }
+  const options = { method: 'POST', headers, body: 'x' }
+  const other = await gateway.request('/v1/files?name=other.txt', options)
+  expect([refused, other.status]).toEqual(['503', 201])
+  expect((await Promise.all(responses)).toSorted()).toEqual(['408', '408', '503', '503', '503'])
   expect((await send(Buffer.from('x'), { name: 'after.txt' })).status).toBe(201)
 })
 
