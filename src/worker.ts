@@ -3,6 +3,7 @@ import { setRequestWait } from '#db/query-runner.ts'
 import type { buildApp } from './app.ts'
 import type { Config } from './config/schema.ts'
 import { renderGreeting } from './greeting.ts'
+import { idleTimeoutS } from './http/long-body.ts'
 import { AppError } from './lib/errors.ts'
 import { type Listener, openListener, type Server } from './listener.ts'
 import type { StartedServices } from './modules.ts'
@@ -16,8 +17,6 @@ const drainCheckMs = 25
 const firstListsMs = 1_000
 /** How long the last bytes of ended streams may take. */
 const flushMs = 1_000
-/** The idle timeout of a connection while it sends a request. */
-const idleTimeoutS = 30
 /** Above any configured limit, which is enforced with our own error. */
 const bodyBytesMax = Number.MAX_SAFE_INTEGER
 

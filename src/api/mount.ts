@@ -2,7 +2,9 @@ import { Elysia, NotFoundError } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { authorize } from '#auth/guard.ts'
 import type { Principal } from '#auth/principal.ts'
+import type { Config } from '#config/schema.ts'
 import { type BodyLimits, readJsonBody } from '#http/body.ts'
+import { idleTimeoutS } from '#http/long-body.ts'
 import { noteFailedRequest, requestIdOf } from '#http/request-lifecycle.ts'
 import { AppError } from '#lib/errors.ts'
 import { readTraceContext, type TraceContext } from '#lib/request-context.ts'
@@ -20,7 +22,9 @@ import { readQuery } from './query.ts'
 
 export type MountDeps = {
   auth: Pick<Auth, 'authenticate'>
-  config: { readonly limits: BodyLimits }
+  config: { readonly files: Pick<Config['files'], 'uploadGapMs' | 'uploadMs'> } & {
+    readonly limits: BodyLimits
+  }
 }
 
 /**
@@ -62,15 +66,17 @@ function serve(endpoint: Endpoint, { auth, config }: MountDeps) {
     const context = await openContext(endpoint, auth, request, set)
     try {
       endpoint.before?.(set)
+      if (bodySpec !== undefined) server?.timeout(request, 0)
       const query = querySpec === undefined ? {} : readQuery(querySpec, searchOf(request.url))
-      const body =
-        bodySpec?.kind === 'json' ? await readBody(bodySpec, request, config.limits) : undefined
+      const body = bodySpec?.kind === 'json' ? await readBody(bodySpec, request, config) : undefined
       const result = await handle({ params, query, body, context, request, set, server })
       if (status !== null) set.status = status
       return result
     } catch (error) {
       noteFailedRequest(request, context)
       throw error
+    } finally {
+      if (bodySpec !== undefined) server?.timeout(request, idleTimeoutS)
     }
   }
 }
@@ -133,11 +139,16 @@ function requireToken({ credential }: Principal): void {
 async function readBody(
   { bytesMax, isOptional, read }: JsonBody<unknown>,
   request: Request,
-  limits: BodyLimits,
+  { limits, files }: MountDeps['config'],
 ): Promise<unknown> {
   if (isOptional && request.body === null) return undefined
-  const requestBytesMax = Math.min(bytesMax, limits.requestBytesMax)
-  return read(await readJsonBody(request, { ...limits, requestBytesMax }))
+  const body = await readJsonBody(request, {
+    requestBytesMax: Math.min(bytesMax, limits.requestBytesMax),
+    jsonDepthMax: limits.jsonDepthMax,
+    gapMs: files.uploadGapMs,
+    totalMs: files.uploadMs,
+  })
+  return read(body)
 }
 
 /** The only success status of an endpoint where that is not 200; otherwise null. */

@@ -14,11 +14,14 @@ export const filesKeys = {
       default: 1_000_000,
       minimum: 1,
     }),
-    uploadMs: whole('Timeout of an upload.', { default: 3_600_000, minimum: 1_000 }),
-    uploadGapMs: whole('Time without data after which an upload is aborted.', {
-      default: 30_000,
-      minimum: 100,
-    }),
+    uploadMs: whole('Timeout of a request body.', { default: 3_600_000, minimum: 1_000 }),
+    uploadGapMs: whole(
+      'Time without data after which a request body is refused with 408; a JSON body of at most 4 KB must be complete by then.',
+      {
+        default: 30_000,
+        minimum: 100,
+      },
+    ),
     uploadsMax: whole('Concurrent uploads per worker; a quarter of them per user.', {
       default: 64,
       minimum: 1,

@@ -8,10 +8,29 @@ export type BodyDeadlines = {
 }
 
 /**
- * Streams a body of any length with backpressure. Throws `request_timeout` past a deadline, and
- * `client_closed` if the client disconnects before the end.
+ * Idle connections are closed after this time. Bun would also cut a body that arrives with less than
+ * 16 KB/s, without a response, so the timeout is off while a body is read.
  */
-export async function* readLongBody(
+export const idleTimeoutS = 30
+
+/**
+ * Streams an upload of any length with backpressure. Throws `unsupported_encoding` if it is
+ * compressed, `request_timeout` past a deadline, and `client_closed` if the client disconnects
+ * before the end.
+ */
+export function readLongBody(
+  request: Request,
+  deadlines: BodyDeadlines,
+): AsyncGenerator<Uint8Array, void, void> {
+  const encoding = request.headers.get('content-encoding') ?? ''
+  if (!/^(identity)?$/i.test(encoding.trim())) {
+    throw new AppError('unsupported_encoding', 'Send the content of a file without compression.')
+  }
+  return readEncodedBody(request, deadlines)
+}
+
+/** The same for the bytes as they are sent, whatever their encoding. */
+export async function* readEncodedBody(
   request: Request,
   { gapMs, totalMs }: BodyDeadlines,
 ): AsyncGenerator<Uint8Array, void, void> {
@@ -22,21 +41,20 @@ export async function* readLongBody(
   try {
     for (;;) {
       const remainingMs = Math.max(0, endsAt - performance.now())
-      const { done, value } = await within(Math.min(gapMs, remainingMs), reader.read())
+      const { done, value } = await withinMs(Math.min(gapMs, remainingMs), reader.read())
       isComplete = done
       if (done) return
       yield value
     }
   } catch (cause) {
-    if (!request.signal.aborted) throw cause
-    const sentence = 'The client disconnected while sending the request body.'
-    throw new AppError('client_closed', sentence, { cause })
+    throw request.signal.aborted ? clientClosed(cause) : cause
   } finally {
     if (!isComplete) void reader.cancel().catch(() => {})
   }
 }
 
-async function within<T>(limitMs: number, read: Promise<T>): Promise<T> {
+/** Throws `request_timeout` past the limit. */
+export async function withinMs<T>(limitMs: number, read: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(bodyTimeout()), limitMs)
   try {
@@ -44,6 +62,11 @@ async function within<T>(limitMs: number, read: Promise<T>): Promise<T> {
   } finally {
     clearTimeout(timer)
   }
+}
+
+export function clientClosed(cause: unknown): AppError {
+  const sentence = 'The client disconnected while sending the request body.'
+  return new AppError('client_closed', sentence, { cause })
 }
 
 function bodyTimeout(): AppError {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readJsonBody } from '#http/body.ts'
 import { AppError } from '#lib/errors.ts'
 
-const limits = { requestBytesMax: 100_000, jsonDepthMax: 128 }
+const limits = { requestBytesMax: 100_000, jsonDepthMax: 128, gapMs: 10_000, totalMs: 10_000 }
 
 /** The result of `readJsonBody`: the value, or the error that it threw. */
 type Outcome = { value: unknown } | { error: unknown }

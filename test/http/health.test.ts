@@ -27,5 +27,8 @@ test.each([
 /** None of these endpoints authenticates. */
 const publicOnly = {
   auth: { authenticate: () => Promise.reject(new Error('not public')) },
-  config: { limits: { requestBytesMax: 1, jsonDepthMax: 1 } },
+  config: {
+    limits: { requestBytesMax: 1, jsonDepthMax: 1 },
+    files: { uploadGapMs: 10_000, uploadMs: 10_000 },
+  },
 }

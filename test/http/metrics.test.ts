@@ -195,7 +195,10 @@ test.if(outside !== undefined)('a remote client without a token is refused', asy
         }),
         {
           auth: { authenticate: () => Promise.reject(new Error('not public')) },
-          config: { limits: { requestBytesMax: 1, jsonDepthMax: 1 } },
+          config: {
+            limits: { requestBytesMax: 1, jsonDepthMax: 1 },
+            files: { uploadGapMs: 10_000, uploadMs: 10_000 },
+          },
         },
       ),
     )
