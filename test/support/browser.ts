@@ -5,7 +5,7 @@ import { patienceMs } from './time-limits.ts'
  * A real headless browser. Its tests are skipped where it is not installed, except in continuous
  * integration, which installs it.
  */
-const executable = Bun.which('chromium')
+const executable = Bun.which('chromium') ?? Bun.which('google-chrome')
 export const isBrowserMissing = executable === null && process.env['CI'] !== 'true'
 
 const lookMs = 50
