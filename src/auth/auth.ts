@@ -4,7 +4,7 @@ import { assert, assertNever } from '#lib/assert.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Log } from '#telemetry/log.ts'
 import { createApiKeys } from './api-keys.ts'
-import { type Credential, readCredential, readToken, takesBearerKeys } from './credentials.ts'
+import { type Credential, readCredential, readToken } from './credentials.ts'
 import { createGroupRights } from './groups.ts'
 import { createKeyPrincipals } from './key-principals.ts'
 import { shippedGroups } from './permissions.ts'
@@ -93,7 +93,8 @@ export async function createAuth(deps: AuthDeps) {
     onGap: () => void apply({ what: 'all', id: '' }),
   })
   await notify({ what: 'groups', id: '' })
-  const rules = { bearerKeys: takesBearerKeys(config.platformVersion) }
+  // Before 1.2.1 the platform's gateway treated every bearer value as a JWT.
+  const rules = { bearerKeys: config.platformVersion !== '1.2.0' }
   const onRevoked = (keyId: string) => notify({ what: 'key', id: keyId })
   return {
     /** Throws an `AppError` of status 401, or 503 if the credential cannot be verified. */

@@ -63,8 +63,3 @@ export function readToken(token: string): Credential {
   if (token === '') throw new AppError('missing_credentials', howToSend)
   return token.startsWith(apiKeyPrefix) ? { kind: 'api-key', key: token } : { kind: 'jwt', token }
 }
-
-/** Before 1.2.1 the platform's gateway treated every bearer value as a JWT. */
-export function takesBearerKeys(platformVersion: string): boolean {
-  return Bun.semver.order(platformVersion, '1.2.1') >= 0
-}

@@ -59,13 +59,11 @@ export const configSchema = Type.Object(
       minimum: 1,
       env: 'SLUICE_WORKERS',
     }),
-    platformVersion: Type.String({
-      description:
-        'Platform release to behave as. Releases before 1.2.1 refuse API keys in Authorization.',
-      default: '1.2.1',
-      pattern: '^\\d+\\.\\d+\\.\\d+$',
-      env: 'PLATFORM_VERSION',
-    }),
+    platformVersion: choice(
+      'Platform release to behave as. 1.2.0 refuses API keys in Authorization and has no /compat.',
+      ['1.2.1', '1.2.0'],
+      { env: 'PLATFORM_VERSION' },
+    ),
     logLevel: Type.Union(
       [Type.Literal('debug'), Type.Literal('info'), Type.Literal('warn'), Type.Literal('error')],
       { description: 'Minimum severity of log lines.', default: 'info', env: 'LOG_LEVEL' },

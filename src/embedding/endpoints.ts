@@ -1,7 +1,13 @@
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import type { Config } from '#config/schema.ts'
 import type { Embedders } from './embedder.ts'
-import { type EmbeddingList, embeddingBody, embeddingList, readEmbeddingRequest } from './schema.ts'
+import {
+  type EmbeddingList,
+  embeddingBody,
+  embeddingList,
+  readEmbeddingRequest,
+  readTexts,
+} from './schema.ts'
 
 export type EmbeddingEndpointsDeps = {
   embedders: Embedders
@@ -20,7 +26,7 @@ export function embeddingEndpoints({ embedders, config }: EmbeddingEndpointsDeps
 accepts are split. A field that is null counts as absent; unknown fields are ignored.`,
       body: jsonBody(embeddingBody, {
         example: { model: 'bge-m3', input: ['One text.', 'Another.'] },
-        read: (body) => readEmbeddingRequest(body, config.limits),
+        read: readEmbeddingRequest,
       }),
       responses: {
         200: { description: 'The vectors.', content: json(embeddingList, exampleList) },
@@ -36,8 +42,9 @@ accepts are split. A field that is null counts as absent; unknown fields are ign
         upstream_first_event_timeout: 'The upstream sent no output within 300 s.',
       },
       async handle({ body, context }): Promise<EmbeddingList> {
-        const { model, texts, dimensions, encoding_format } = body
+        const { model, dimensions, encoding_format } = body
         const embedder = await embedders.find(model)
+        const texts = await readTexts(body, config.limits)
         const { vectors, inputTokens } = await embedder.embed(texts, {
           purpose: 'passage',
           context,

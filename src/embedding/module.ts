@@ -3,6 +3,7 @@ import type { Catalogue } from '#models/catalogue.ts'
 import { type Foundation, module } from '#module.ts'
 import { createEmbedders, type Embedders } from './embedder.ts'
 import { embeddingEndpoints } from './endpoints.ts'
+import { localHashModel } from './local-hash.ts'
 
 /** Embedding models, for retrieval and for clients. */
 export const embeddingModule = module({
@@ -12,7 +13,11 @@ export const embeddingModule = module({
     inference,
     catalogue,
   }: Foundation & { inference: Inference; catalogue: Catalogue }) => ({
-    services: { embedders: createEmbedders({ inference, catalogue, models: config.model }) },
+    services: {
+      embedders: createEmbedders({ inference, catalogue, models: config.model }),
+      /** Without an upstream. */
+      builtInEmbedders: [localHashModel],
+    },
   }),
   endpoints: (services: Foundation & { embedders: Embedders }) => embeddingEndpoints(services),
 })

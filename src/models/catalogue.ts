@@ -13,15 +13,16 @@ export type Model = {
   readonly mode: ModelConfig['mode']
   readonly capabilities: readonly string[]
   readonly contextWindow: number | null
-  /** Unix seconds. */
+  /** Unix seconds; 0 if no upstream reports it. */
   readonly created: number
-  /** Whether an upstream reported `created`; otherwise it is the start of this process. */
-  readonly isDated: boolean
   readonly ownedBy: string
   readonly targets: readonly Target[]
   /** Whether the order of the targets is a preference; otherwise they share the load by weight. */
   readonly ordered: boolean
 }
+
+/** An additional name of a model. */
+type Alias = { readonly alias: string; readonly model: Model }
 
 export type Catalogue = ReturnType<typeof createCatalogue>
 
@@ -67,18 +68,17 @@ type Names = { readonly models: Map<string, Model>; readonly aliases: Map<string
 
 /** The models of the configuration and of the upstreams' own lists. */
 export function createCatalogue(deps: CatalogueDeps) {
-  const startedAt = unixSeconds(deps.now())
   const stopped = new AbortController()
   const listings = deps.upstreams.map(createListing)
   const refreshed = listings.filter(({ source }) => source.models === null)
-  let names = collectNames(deps, listings, startedAt)
+  let names = collectNames(deps, listings)
 
   // Each separately, so that an upstream that hangs does not delay the others.
   const refresh = (listing: Listing): Promise<void> => {
     listing.refreshing ??= fetchList(listing, deps, stopped.signal).then(() => {
       listing.refreshing = null
       listing.refreshedAtMs = performance.now()
-      names = collectNames(deps, listings, startedAt)
+      names = collectNames(deps, listings)
     })
     return listing.refreshing
   }
@@ -107,6 +107,8 @@ export function createCatalogue(deps: CatalogueDeps) {
     /** Resolves once every upstream was asked for its models, successfully or not. */
     asked,
     list: (): readonly Model[] => [...names.models.values()],
+    listAliases: (): readonly Alias[] =>
+      [...names.aliases].map(([alias, model]) => ({ alias, model })),
     /** By name or alias, without asking an upstream. */
     find,
     /** Asks every upstream again. */
@@ -153,12 +155,11 @@ function createListing(source: ConfiguredUpstream): Listing {
 function collectNames(
   deps: Pick<CatalogueDeps, 'config' | 'upstreams'>,
   listings: readonly Listing[],
-  startedAt: number,
 ): Names {
   const models = new Map<string, Model>()
   const aliases = new Map<string, Model>()
   for (const entry of deps.config.model) {
-    const model = configuredModel(entry, deps.upstreams, startedAt)
+    const model = configuredModel(entry, deps.upstreams)
     models.set(model.id, model)
     for (const alias of entry.aliases) aliases.set(alias, model)
   }
@@ -171,7 +172,7 @@ function collectNames(
       models.set(
         entry.id,
         known === undefined
-          ? listedModel(entry, target, startedAt)
+          ? listedModel(entry, target)
           : { ...known, targets: [...known.targets, target] },
       )
     }
@@ -179,11 +180,7 @@ function collectNames(
   return { models, aliases }
 }
 
-function configuredModel(
-  entry: ModelConfig,
-  upstreams: readonly ConfiguredUpstream[],
-  created: number,
-): Model {
+function configuredModel(entry: ModelConfig, upstreams: readonly ConfiguredUpstream[]): Model {
   const { upstreamModel = entry.name, tokenizer } = entry
   const tokenizerFile = tokenizer === undefined ? {} : { tokenizerFile: tokenizer }
   const targets = entry.upstreams.flatMap((name) =>
@@ -196,43 +193,54 @@ function configuredModel(
     mode: entry.mode,
     capabilities: entry.capabilities,
     contextWindow: entry.contextWindow ?? null,
-    created,
-    isDated: false,
+    created: 0,
     ownedBy: entry.upstreams[0] ?? 'sluice',
     targets,
     ordered: true,
   }
 }
 
-function listedModel(listed: UpstreamModel, target: Target, startedAt: number): Model {
+function listedModel(listed: UpstreamModel, target: Target): Model {
   return {
     id: listed.id,
     mode: 'generate',
     capabilities: listed.capabilities ?? [],
     contextWindow: listed.contextWindow,
-    created: listed.created ?? startedAt,
-    isDated: listed.created !== null,
+    created: listed.created ?? 0,
     ownedBy: listed.ownedBy ?? target.upstream.name,
     targets: [target],
     ordered: false,
   }
 }
 
+/** Some servers report the time of the response as that of the model. */
+const responseTimeS = 300
+
+function withoutResponseTimes(
+  models: readonly UpstreamModel[],
+  nowS: number,
+): readonly UpstreamModel[] {
+  return models.map((model) =>
+    (model.created ?? 0) > nowS - responseTimeS ? { ...model, created: null } : model,
+  )
+}
+
 /** Refreshes the list of one upstream; a failure keeps the previous list. */
 async function fetchList(
   listing: Listing,
-  { adapters, transport, config, log }: CatalogueDeps,
+  { adapters, transport, config, log, now }: CatalogueDeps,
   stopped: AbortSignal,
 ): Promise<void> {
   const { upstream } = listing.source
   const timeout = AbortSignal.timeout(config.models.refreshTimeoutMs)
   try {
-    listing.models = await adapters[upstream.kind].listModels({
+    const listed = await adapters[upstream.kind].listModels({
       upstream,
       transport,
       limits: config.limits,
       signal: AbortSignal.any([stopped, timeout]),
     })
+    listing.models = withoutResponseTimes(listed, unixSeconds(now()))
     if (listing.isFailing) log.info('upstream model list recovered', { upstream: upstream.name })
     listing.isFailing = false
   } catch (error) {

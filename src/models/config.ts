@@ -15,7 +15,7 @@ const modelEntry = entry('A model with a name that you choose.', {
   }),
   upstreamModel: Type.Optional(text('Name of the model at its upstreams, if different.')),
   aliases: Type.Array(Type.String({ minLength: 1 }), {
-    description: 'Additional names that resolve to the model and are not listed.',
+    description: 'Additional names that resolve to the model; they are listed as aliases.',
     default: [],
   }),
   capabilities: Type.Array(Type.String({ minLength: 1 }), {

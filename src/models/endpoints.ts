@@ -4,14 +4,24 @@ import { percentDecoded } from '#lib/url.ts'
 import { modelNotFound } from './catalogue.ts'
 import { listForCodingClients } from './coding-clients.ts'
 import type { ModelResolver } from './model-resolver.ts'
-import { modelList, modelListQuery, modelRecord, renderModel } from './schema.ts'
+import {
+  modelList,
+  modelListQuery,
+  modelRecord,
+  type OtherModel,
+  renderModel,
+  renderOtherModel,
+} from './schema.ts'
 
 /** The models that the caller may name in requests, including agents. */
 export function modelEndpoints({
   modelResolver,
+  otherModels,
 }: {
-  modelResolver: Pick<ModelResolver, 'list' | 'find'>
+  modelResolver: Pick<ModelResolver, 'list' | 'listAliases' | 'find'>
+  otherModels: readonly OtherModel[]
 }): Endpoint[] {
+  const others = new Map(otherModels.map((model) => [model.id, renderOtherModel(model)]))
   return [
     endpoint({
       method: 'GET',
@@ -19,8 +29,8 @@ export function modelEndpoints({
       permission: 'can_access_api',
       tag: 'Models',
       summary: 'List the models',
-      description: `Every value that you may send as \`model\`: the models of this deployment, then the
-agents that you may call, newest first. Aliases of models are not listed. The list is not paged.`,
+      description: `Every value that you may send as \`model\`: the models of this deployment, their
+aliases, built-in models of other modes, and the agents that you may call, newest first. The list is not paged.`,
       query: modelListQuery,
       responses: {
         200: {
@@ -30,7 +40,12 @@ agents that you may call, newest first. Aliases of models are not listed. The li
       },
       async handle({ query, context }) {
         const models = await modelResolver.list(context.principal)
-        const list = { object: 'list', data: models.map(renderModel) }
+        const plain = models.filter(({ isAgent }) => !isAgent)
+        const agents = models.filter(({ isAgent }) => isAgent)
+        const catalogued = [...plain, ...modelResolver.listAliases()].map(renderModel)
+        const names = new Set(catalogued.map(({ id }) => id))
+        const built = [...others.values()].filter(({ id }) => !names.has(id))
+        const list = { object: 'list', data: [...catalogued, ...built, ...agents.map(renderModel)] }
         if (query.client_version === undefined) return list
         return { ...list, models: listForCodingClients(models) }
       },
@@ -49,8 +64,9 @@ agents that you may call, newest first. Aliases of models are not listed. The li
       async handle({ params, context }) {
         const name = percentDecoded(params['*'])
         const model = await modelResolver.find(context.principal, name)
-        if (model === undefined) throw modelNotFound(name)
-        return renderModel(model)
+        const found = model === undefined ? others.get(name) : renderModel(model)
+        if (found === undefined) throw modelNotFound(name)
+        return found
       },
     }),
   ]

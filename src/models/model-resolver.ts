@@ -15,13 +15,15 @@ export type AvailableModel = Omit<Model, 'targets' | 'ordered'> & {
   readonly displayName: string
   readonly description: string | null
   readonly isAgent: boolean
+  /** The name of the model, if `id` is an alias of it. */
+  readonly aliasOf: string | null
 }
 
 /** Older agents are not listed among the models. */
 const listedAgentsMax = 1_000
 
 type ModelResolverDeps = {
-  catalogue: Pick<Catalogue, 'list' | 'find' | 'resolve'>
+  catalogue: Pick<Catalogue, 'list' | 'listAliases' | 'find' | 'resolve'>
   agents: Pick<Agents, 'find' | 'list'>
   names: ModelNames
   log: Pick<Log, 'warn'>
@@ -30,11 +32,12 @@ type ModelResolverDeps = {
 /** Resolves the model names of requests: models of the catalogue, and agents that the principal may call. */
 export function createModelResolver(deps: ModelResolverDeps) {
   const { catalogue, agents, names } = deps
+  /** With the name in the catalogue, which may be an alias. */
   const findModel = (name: string) =>
     names
       .spellings(name)
-      .map(catalogue.find)
-      .find((model) => model !== undefined)
+      .map((id) => ({ id, model: catalogue.find(id) }))
+      .find(({ model }) => model !== undefined)
   const findAgent = async (principal: RequestPrincipal, name: string) => {
     const id = names.agentIdIn(name)
     return id === undefined ? undefined : agents.find(principal, id)
@@ -52,10 +55,14 @@ export function createModelResolver(deps: ModelResolverDeps) {
       return [...models, ...visible.flatMap(availableAgent)]
     },
 
-    /** An entry of the list, by any of its names. */
+    /** Other names of listed models. */
+    listAliases: (): readonly AvailableModel[] =>
+      catalogue.listAliases().map(({ alias, model }) => fromModel(model, names, alias)),
+
+    /** An entry of one of these lists, by any of its names. */
     async find(principal: RequestPrincipal, name: string): Promise<AvailableModel | undefined> {
-      const model = findModel(name)
-      if (model !== undefined) return fromModel(model, names)
+      const { id, model } = findModel(name) ?? {}
+      if (model !== undefined) return fromModel(model, names, id)
       const agent = await findAgent(principal, name)
       return agent === undefined ? undefined : availableAgent(agent)[0]
     },
@@ -89,14 +96,16 @@ export function createModelResolver(deps: ModelResolverDeps) {
   }
 }
 
-function fromModel(model: Model, names: ModelNames): AvailableModel {
+function fromModel(model: Model, names: ModelNames, id = model.id): AvailableModel {
   const { targets: _, ordered: __, ...available } = model
   return {
     ...available,
+    id,
     prefixedId: names.ofModel(model.id),
     displayName: model.id,
     description: null,
     isAgent: false,
+    aliasOf: id === model.id ? null : model.id,
   }
 }
 
@@ -112,9 +121,9 @@ function fromAgent(agent: Agent, base: Model, names: ModelNames): AvailableModel
     capabilities: base.capabilities,
     contextWindow: base.contextWindow,
     created: unixSeconds(agent.createdAt),
-    isDated: true,
     ownedBy: 'agent',
     isAgent: true,
+    aliasOf: null,
   }
 }
 

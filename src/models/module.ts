@@ -96,7 +96,22 @@ export const modelsModule = module({
       },
     }
   },
-  endpoints: (services: { modelResolver: ModelResolver }) => modelEndpoints(services),
+  endpoints: ({
+    modelResolver,
+    builtInEmbedders,
+    speechModels,
+  }: {
+    modelResolver: ModelResolver
+    builtInEmbedders: readonly string[]
+    speechModels: readonly string[]
+  }) =>
+    modelEndpoints({
+      modelResolver,
+      otherModels: [
+        ...builtInEmbedders.map((id) => ({ id, mode: 'embed' as const })),
+        ...speechModels.map((id) => ({ id, mode: 'transcribe' as const })),
+      ],
+    }),
 })
 
 /** Warns once where the descriptor limit refuses streams below the configured limit. */

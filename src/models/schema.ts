@@ -18,11 +18,14 @@ export const modelRecord = Type.Object(
     id: Type.String({ description: 'The value of `model` in requests.' }),
     object: Type.Literal('model'),
     created: Type.Integer({
-      description: 'Unix seconds; the start of the gateway if no upstream reports it.',
+      description: 'Unix seconds; 0 if no upstream reports it.',
     }),
     owned_by: Type.String({
       description: 'As the upstream reports it, or the name of the upstream; `agent` for agents.',
     }),
+    alias_of: Type.Optional(
+      Type.String({ description: 'Of an alias: the `id` of the model that it stands for.' }),
+    ),
     name: Type.Optional(Type.String({ description: 'Of an agent.' })),
     description: Type.Optional(nullable(Type.String(), 'Of an agent.')),
     mode: oneOf(
@@ -38,12 +41,28 @@ export const modelRecord = Type.Object(
 )
 export type ModelRecord = Frozen<Static<typeof modelRecord>>
 
+/** A model outside the catalogue: the built-in embedder, and names of speech engines. */
+export type OtherModel = { readonly id: string; readonly mode: ModelRecord['mode'] }
+
+export function renderOtherModel({ id, mode }: OtherModel): ModelRecord {
+  return {
+    id,
+    object: 'model',
+    created: 0,
+    owned_by: 'sluice',
+    mode,
+    capabilities: [],
+    context_window: null,
+  }
+}
+
 export function renderModel(model: AvailableModel): ModelRecord {
   return {
     id: model.id,
     object: 'model',
     created: model.created,
     owned_by: model.ownedBy,
+    ...(model.aliasOf === null ? {} : { alias_of: model.aliasOf }),
     ...(model.isAgent ? { name: model.displayName, description: model.description } : {}),
     mode: model.mode,
     capabilities: model.capabilities,

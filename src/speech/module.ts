@@ -41,7 +41,14 @@ export const speechModule = module({
     gauge('queued_bytes', 'Audio that is not decoded yet.', () => speech.metrics().queuedBytes)
     gauge('unread_bytes', 'Frames that clients have not read.', () => speech.metrics().unreadBytes)
     return {
-      services: { speech, transcriptions },
+      services: {
+        speech,
+        transcriptions,
+        /** The values of `model` of transcriptions. */
+        speechModels: [
+          ...new Set([...config.speech.models, ...pool.engines.map(({ name }) => name)]),
+        ],
+      },
       async close() {
         speech.close()
         await pool.close()

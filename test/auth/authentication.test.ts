@@ -82,7 +82,7 @@ describe('credentials', () => {
     ['a scheme without a credential', { authorization: 'Bearer' }, 'missing_credentials'],
     ['another scheme', { authorization: 'Basic dXNlcjpwYXNz' }, 'missing_credentials'],
     ['a bare token', { authorization: 'a.b.c' }, 'missing_credentials'],
-    ['an empty key', { 'x-api-key': '' }, 'invalid_api_key'],
+    ['an empty key', { 'x-api-key': '' }, 'missing_credentials'],
     ['a JWT as a key', { 'x-api-key': 'a.b.c' }, 'invalid_api_key'],
     ['two keys', { 'x-api-key': `${createApiKey()}, ${createApiKey()}` }, 'invalid_api_key'],
     ['a key with a tail', { 'x-api-key': `${createApiKey()}x` }, 'invalid_api_key'],

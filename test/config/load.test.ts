@@ -219,3 +219,16 @@ test.each([
   const expected = 'jwt.secret (JWT_SECRET): at least 32 bytes are required.'
   expect(faults).toEqual(isAccepted ? [] : [expected])
 })
+
+test.each(['1.2.0', '1.2.1'] as const)('the platform release %p is accepted', (release) => {
+  expect(loadConfig({ PLATFORM_VERSION: release }).platformVersion).toBe(release)
+})
+
+test.each(['1.1.9', '1.2.2', '1.3.0', '2.0.0', '1.2', 'latest'])(
+  'the platform release %p, which is not implemented, is refused',
+  (release) => {
+    expect(faultsOf({ PLATFORM_VERSION: release })).toEqual([
+      expect.stringContaining('(PLATFORM_VERSION): expected one of 1.2.1, 1.2.0.'),
+    ])
+  },
+)

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { encode } from 'gpt-tokenizer/encoding/cl100k_base'
 import { embeddingEndpoints } from '#embedding/endpoints.ts'
 import { embeddingBody, embeddingList } from '#embedding/schema.ts'
 import { asRecord, parseJson } from '#lib/json.ts'
@@ -127,6 +128,33 @@ test('the built-in embedder needs no upstream and returns similar vectors for si
   expect(dot(asked, near)).toBeGreaterThan(dot(asked, far))
 })
 
+test('arrays of tokens are decoded, as SDKs send them for models that they do not know', async () => {
+  upstream.answer(embedByLength)
+  const client = await gateway.openai()
+  const texts = ['Grüße aus 東京 🎉', 'second\n\ttext', '<|im_start|>']
+  const tokens = texts.map((text) => encode(text, { disallowedSpecial: new Set() }))
+  const sent = () => bodyOf(upstream.requests.at(-1) ?? { body: '{}' }).input
+  await client.embeddings.create({ model: 'embedder', input: tokens })
+  expect(sent()).toEqual(texts.map((text) => `passage: ${text}`))
+  await client.embeddings.create({ model: 'embedder', input: tokens[0] ?? [] })
+  expect(sent()).toEqual([`passage: ${texts[0]}`])
+  const [one, same] = await Promise.all([
+    client.embeddings.create({ model: 'local-hash', input: tokens }),
+    client.embeddings.create({ model: 'local-hash', input: texts }),
+  ])
+  expect(one.data).toEqual(same.data)
+  const unknown = await gateway.post('/v1/embeddings', {
+    model: 'embedder',
+    input: [
+      [1, 2],
+      [5, 100_300],
+    ],
+  })
+  expect(await unknown.json()).toMatchObject({
+    error: { code: 'invalid_request', param: 'input[1][1]' },
+  })
+})
+
 test('an invalid request is refused with the name of the field', async () => {
   const refusals: [unknown, string][] = [
     [{ input: 'a' }, 'model'],
@@ -134,7 +162,11 @@ test('an invalid request is refused with the name of the field', async () => {
     [{ model: 'embedder', input: [] }, 'input'],
     [{ model: 'embedder', input: '' }, 'input'],
     [{ model: 'embedder', input: ['a', ''] }, 'input[1]'],
-    [{ model: 'embedder', input: [[1, 2]] }, 'input[0]'],
+    [{ model: 'embedder', input: [[1, -2]] }, 'input[0]'],
+    [{ model: 'embedder', input: [[1], []] }, 'input[1]'],
+    [{ model: 'embedder', input: [['a']] }, 'input[0]'],
+    [{ model: 'embedder', input: [1, 'a'] }, 'input'],
+    [{ model: 'embedder', input: ['a', 1] }, 'input[1]'],
     [{ model: 'embedder', input: 'a', dimensions: 0 }, 'dimensions'],
     [{ model: 'embedder', input: 'a', encoding_format: 'hex' }, 'encoding_format'],
     [{ model: 'embedder', input: Array(2_049).fill('a') }, 'input'],
@@ -186,7 +218,7 @@ function vector(embedding: readonly unknown[], index: number) {
   return { object: 'embedding', index, embedding }
 }
 
-function bodyOf(request: ReplayRequest): { input: string[] } {
+function bodyOf(request: Pick<ReplayRequest, 'body'>): { input: string[] } {
   return JSON.parse(request.body)
 }
 

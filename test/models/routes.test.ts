@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { toFile } from 'openai'
+import { wavFile } from '#test/speech/decoders/wav-builder.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { json, stopUpstreams, upstreamThat } from '#test/support/generations.ts'
@@ -47,10 +49,9 @@ afterAll(async () => {
   await stopUpstreams()
 })
 
-const now = expect.any(Number)
 const house = {
   object: 'model',
-  created: now,
+  created: 0,
   owned_by: 'local',
   capabilities: [],
   context_window: null,
@@ -62,6 +63,13 @@ const best = {
   capabilities: ['tools', 'vision'],
   context_window: 4096,
 }
+const spoken = [
+  'stt',
+  'whisper-1',
+  'gpt-4o-transcribe',
+  'gpt-4o-mini-transcribe',
+  'demo (no words)',
+]
 const all = [
   best,
   { ...house, id: 'house-embedder', mode: 'embed' },
@@ -74,6 +82,13 @@ const all = [
     context_window: 8192,
   },
   { ...house, id: 'small', mode: 'generate' },
+  ...['best', 'house/newest'].map((id) => ({ ...best, id, alias_of: 'house/best' })),
+  ...['local-hash', ...spoken].map((id) => ({
+    ...house,
+    id,
+    owned_by: 'sluice',
+    mode: id === 'local-hash' ? 'embed' : 'transcribe',
+  })),
 ]
 
 test('the list contains every name once, with mode and capabilities', async () => {
@@ -85,8 +100,48 @@ test('the list contains every name once, with mode and capabilities', async () =
 test('the openai package reads it', async () => {
   const client = await gateway.openai()
   const names = await Array.fromAsync(client.models.list(), ({ id }) => id)
-  expect(names).toEqual(['house/best', 'house-embedder', 'org/large', 'small'])
+  expect(names).toEqual(all.map(({ id }) => id))
   expect<unknown>(await client.models.retrieve('org/large')).toMatchObject(all[2] ?? {})
+})
+
+test('every listed name is callable in its mode, and retrieved as it is listed', async () => {
+  const { data } = Object(await (await gateway.request('/v1/models')).json())
+  for (const model of data) {
+    const one = await gateway.request(`/v1/models/${encodeURIComponent(model.id)}`)
+    expect(await one.json()).toEqual(model)
+  }
+  const client = await gateway.openai()
+  for (const { id, mode } of data) {
+    const call =
+      mode === 'embed'
+        ? client.embeddings.create({ model: id, input: 'x' })
+        : mode === 'transcribe'
+          ? client.audio.transcriptions.create({
+              model: id,
+              file: await toFile(wavFile(new Uint8Array(32_000)), 'a.wav'),
+            })
+          : client.responses.create({ model: id, input: 'x' })
+    const failure: unknown = await call.then(
+      () => null,
+      (error: unknown) => Object(error).code,
+    )
+    // The upstream of this test serves lists only.
+    expect(failure, id).toBe(
+      ['local-hash', ...spoken].includes(id) ? null : 'upstream_invalid_answer',
+    )
+  }
+})
+
+test('a model whose upstream reports the time of its response as creation has no date', async () => {
+  const entry = (created: number) => ({ id: `m-${created}`, object: 'model', created })
+  const nowS = Math.floor(Date.now() / 1_000)
+  const body = JSON.stringify({ data: [entry(nowS), entry(nowS + 60), entry(nowS - 86_400)] })
+  const upstream = await upstreamThat({ headers: json, body })
+  const other = await startGateway({ upstream: [{ url: upstream.baseUrl }] })
+  await eventually('the upstream was asked', () => other.deps.catalogue.list().length === 3)
+  const dates = other.deps.catalogue.list().map(({ created }) => created)
+  expect(dates).toEqual([0, 0, nowS - 86_400])
+  await other.stop()
 })
 
 describe('one model', () => {
@@ -103,7 +158,7 @@ describe('one model', () => {
 
   test.each(['best', 'house/newest'])('is found by its alias %s', async (alias) => {
     const answer = await gateway.request(`/v1/models/${alias}`)
-    expect(await answer.json()).toEqual(best)
+    expect(await answer.json()).toEqual({ ...best, id: alias, alias_of: 'house/best' })
   })
 
   test.each(['nope', 'org', 'org/large/', 'org%2', '%E0%A4%A', 'a/b/c', '__proto__', '..%2Fx'])(
@@ -131,7 +186,9 @@ test('an alias resolves to the model, under the name of the request', async () =
   expect(await answer.json()).toMatchObject({ status: 'completed', model: 'short' })
   expect(JSON.parse(upstream.requests[0]?.body ?? '')).toMatchObject({ model: 'deep/name' })
   const names: unknown = await (await other.request('/v1/models')).json()
-  expect(names).toMatchObject({ data: [{ id: 'm' }] })
+  expect(names).toMatchObject({
+    data: [{ id: 'm' }, { id: 'short', alias_of: 'm' }, {}, {}, {}, {}, {}, {}],
+  })
   await other.stop()
   await upstream.stop()
 })

@@ -66,7 +66,32 @@ without names: \`transcript.text.delta\` and, with \`verbose_json\`, \`transcrip
         }
       },
     }),
+
+    endpoint({
+      method: 'POST',
+      path: '/v1/audio/translations',
+      permission: 'can_access_api',
+      tag: 'Speech',
+      summary: 'Translate a file',
+      description: 'Always refused: speech engines transcribe in the language of the recording.',
+      body: rawBody(form(transcriptionForm)),
+      responses: {
+        200: { ...transcriptResponse, description: 'Of no engine of this release.' },
+      },
+      errors: { invalid_request: noTranslation },
+      handle() {
+        throw new AppError('invalid_request', noTranslation.message, {
+          code: noTranslation.code,
+        })
+      },
+    }),
   ]
+}
+
+const noTranslation = {
+  code: 'translation_not_supported',
+  message:
+    'No speech engine of this gateway translates. POST /v1/audio/transcriptions transcribes in the language of the recording.',
 }
 
 /** Refuses a file that announces too large a size before it is uploaded. */

@@ -79,7 +79,7 @@ export function modelInfos(model: AvailableModel): readonly [ModelInfo, ...Model
 
 /** Newest first. Models without a date come last, in the same order on every replica. */
 export function newestFirst(models: readonly AvailableModel[]): readonly AvailableModel[] {
-  const at = ({ isDated, created }: AvailableModel) => (isDated ? created : 0)
+  const at = ({ created }: AvailableModel) => created
   return models.toSorted(
     (left, right) => at(right) - at(left) || (left.prefixedId < right.prefixedId ? -1 : 1),
   )
@@ -90,7 +90,7 @@ function renderEntry(model: AvailableModel, names: { id: string; displayName: st
     type: 'model',
     id: names.id,
     display_name: names.displayName,
-    created_at: new Date(model.isDated ? model.created * 1000 : 0).toISOString(),
+    created_at: new Date(model.created * 1000).toISOString(),
     max_input_tokens: model.contextWindow,
     max_tokens: null,
     lifecycle: 'active',

@@ -20,8 +20,12 @@ type EndpointNeeds = Foundation & {
 export const messagesModule = module({
   name: 'messages',
   tags: { Messages: 'The Messages-compatible surface under /compat.' },
-  endpoints: (services: EndpointNeeds) => [
-    ...compatModelEndpoints(services),
-    ...messageEndpoints({ ...services, service: createMessageService(services) }),
-  ],
+  endpoints: (services: EndpointNeeds) =>
+    // Platform 1.2.1 added the surface.
+    services.config.platformVersion === '1.2.0'
+      ? []
+      : [
+          ...compatModelEndpoints(services),
+          ...messageEndpoints({ ...services, service: createMessageService(services) }),
+        ],
 })

@@ -182,9 +182,16 @@ describe('a file', () => {
   })
 })
 
-test('a credential is required, and translations do not exist', async () => {
+test('a credential is required', async () => {
   const refusal = await server.post({ file, model }, { headers: {} })
   expect(refusal.status).toBe(401)
-  const missing = await fetch(`${server.url}/v1/audio/translations`, { method: 'POST' })
-  expect(missing.status).toBe(404)
+})
+
+test('a translation is refused with what to do instead', async () => {
+  const client = await gateway.openai()
+  const failure: unknown = await client.audio.translations
+    .create({ model, file: spokenFile([2]).file })
+    .catch((error: unknown) => error)
+  expect(Object(failure)).toMatchObject({ status: 400, code: 'translation_not_supported' })
+  expect(String(failure)).toContain('/v1/audio/transcriptions')
 })

@@ -110,6 +110,22 @@ function changedSignature(jwt: string): string {
 }
 
 describe('before 1.2.1', () => {
+  test('there is no Messages surface, and the API document has none', async () => {
+    for (const [method, path] of [
+      ['POST', '/compat/v1/messages'],
+      ['GET', '/compat/v1/models'],
+      ['GET', '/compat'],
+    ] as const) {
+      const answer = await fetch(older.url + path, { method, headers: { 'x-api-key': olderKey } })
+      expect([path, answer.status]).toEqual([path, 404])
+      const present = await fetch(gateway.url + path, { method, headers: { 'x-api-key': key } })
+      expect([path, present.status]).not.toEqual([path, 404])
+    }
+    const paths = Object.keys(Object(await (await fetch(`${older.url}/openapi.json`)).json()).paths)
+    expect(paths).toContain('/v1/responses')
+    expect(paths.filter((path) => path.startsWith('/compat'))).toEqual([])
+  })
+
   test('an API key in Authorization is treated as a token', async () => {
     const failure = await readFailure(await ask(older, bearer(olderKey)), older)
     expect([failure.status, failure.message]).toEqual([

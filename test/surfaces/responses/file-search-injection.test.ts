@@ -97,7 +97,9 @@ test('each document stays within its own passage', async () => {
   expect(rest.match(/【/g)).toHaveLength(1)
   for (const { text, file } of passages) {
     expect(`${file}\n${text}`).not.toMatch(/[【】]|\p{Cf}/u)
-    expect(text).not.toMatch(/<[|｜]|<\/?s>|<\w+\|>|<(?:start|end)_of_turn>|\[\/?INST\]|<<|<\/think>/)
+    expect(text).not.toMatch(
+      /<[|｜]|<\/?s>|<\w+\|>|<(?:start|end)_of_turn>|\[\/?INST\]|<<|<\/think>/,
+    )
     expect(text).not.toContain(invisible)
     expect(text).toContain('holiday')
   }
