@@ -3,9 +3,9 @@ import type { Database } from '#db/client.ts'
 import { embeddingIndex, fileIndex } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { assert } from '#lib/assert.ts'
-import { foldText } from '#lib/fold-text.ts'
 import { instant, uuidArray } from '#retrieval/sql-store.ts'
 import type { Chunk, ChunkIndex, EmbeddedChunk, IndexSpec } from './chunk.ts'
+import { indexedWords } from './keyword-text.ts'
 
 export type IndexDatabase = Pick<Database, 'drizzle' | 'kind'>
 type Kind = Database['kind']
@@ -173,7 +173,7 @@ function rowJson(chunk: EmbeddedChunk): string {
     page: chunk.page,
     start_char: chunk.start,
     end_char: chunk.end,
-    folded: foldText(text),
+    folded: indexedWords(text),
     e: vectorText(chunk.vector),
   })
 }

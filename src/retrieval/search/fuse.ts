@@ -1,3 +1,5 @@
+import { localHashModel } from '#embedding/local-hash.ts'
+
 /** A passage found by vector search, by keyword search, or by both. */
 export type Hit = {
   readonly chunkId: string
@@ -22,6 +24,12 @@ export type FusedHits = {
 const rankOffset = 60
 
 /**
+ * `local-hash` finds common letters, which the keyword search of a good query finds better: its ranks
+ * only decide between equal passages and add others after them.
+ */
+const localHashWeight = 0.01
+
+/**
  * Merges the hits of all queries and indexes into one order. Distances are comparable within one
  * model only; several orders are merged by rank.
  */
@@ -36,8 +44,16 @@ export function fuse(
   if (models.size === 1 && byKeywords.length === 0) {
     return { kind: 'cosine', scored: bestOf(byModel.map(({ list }) => list)) }
   }
-  const lists = [...byModel.map(({ list }) => list), ...byKeywords]
-  return { kind: 'rrf', scored: fuseRanks(lists, queries.length) }
+  const modelWeights = [...models].map(weightOf)
+  const lists = [
+    ...byModel.map(({ model, list }) => ({ list, weight: weightOf(model) })),
+    ...byKeywords.map((list) => ({ list, weight: 1 })),
+  ]
+  return { kind: 'rrf', scored: fuseRanks(lists, { queryCount: queries.length, modelWeights }) }
+}
+
+function weightOf(model: string): number {
+  return model === localHashModel ? localHashWeight : 1
 }
 
 function nearestByModel(hits: readonly Hit[], modelOf: (indexId: number) => string) {
@@ -67,16 +83,17 @@ function bestOf(lists: readonly (readonly ScoredHit[])[]): readonly ScoredHit[] 
 
 /** Reciprocal rank fusion, scaled so that the first rank in every list scores 1. */
 function fuseRanks(
-  lists: readonly (readonly ScoredHit[])[],
-  queryCount: number,
+  lists: readonly { readonly list: readonly ScoredHit[]; readonly weight: number }[],
+  { queryCount, modelWeights }: { queryCount: number; modelWeights: readonly number[] },
 ): readonly ScoredHit[] {
   // A passage is in one index, so each query ranks it at most by keywords and by one model.
-  const scoreMax = (2 * queryCount) / (rankOffset + 1)
+  const weightMax = Math.max(...modelWeights)
+  const scoreMax = ((1 + weightMax) * queryCount) / (rankOffset + 1)
   const fused = new Map<string, ScoredHit>()
-  for (const list of lists) {
+  for (const { list, weight } of lists) {
     for (const [index, { hit }] of list.entries()) {
       const known = fused.get(hit.chunkId)?.score ?? 0
-      const score = known + 1 / (rankOffset + index + 1) / scoreMax
+      const score = known + weight / (rankOffset + index + 1) / scoreMax
       fused.set(hit.chunkId, { hit, score: Math.min(score, 1) })
     }
   }

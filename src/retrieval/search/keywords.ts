@@ -1,4 +1,5 @@
 import { foldText } from '#lib/fold-text.ts'
+import { queriedWords } from '#retrieval/index/keyword-text.ts'
 
 /** Frequent words of Czech, German, Greek, English, French and Slovak, which select nothing. */
 const stopWordList = `
@@ -23,7 +24,7 @@ const keywordsMax = 64
 
 /** The words of a query for full text search, folded like the index; stop words only if there are no others. */
 export function keywordsOf(query: string): string {
-  const all = foldText(query.replaceAll('\0', ' ').toWellFormed()).split(/\s+/)
+  const all = queriedWords(query.replaceAll('\0', ' ').toWellFormed()).trim().split(/\s+/)
   const keywords = all.filter((word) => !stopWords.has(word.replace(/[^\p{L}\p{N}]+/gu, '')))
   return (keywords.length > 0 ? keywords : all).slice(0, keywordsMax).join(' ')
 }

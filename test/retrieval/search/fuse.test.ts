@@ -40,6 +40,19 @@ test('hits of both rankings come first', () => {
   expect(ids([hits])).toEqual({ kind: 'rrf', ids: ['both', 'near', 'worded'] })
 })
 
+test('local-hash only adds passages after those with keywords', () => {
+  const hits = [
+    hit('near', { distance: 0.1 }),
+    hit('second', { distance: 0.2, keywordScore: 0.5 }),
+    hit('first', { keywordScore: 0.9 }),
+    hit('third', { distance: 0.15, keywordScore: 0.4 }),
+  ]
+  const { kind, ids: order } = ids([hits], ['local-hash'])
+  expect({ kind, order }).toEqual({ kind: 'rrf', order: ['first', 'second', 'third', 'near'] })
+  const best = [hit('x', { distance: 0, keywordScore: 1 })]
+  expect(fuse([best], () => 'local-hash').scored).toMatchObject([{ score: 1 }])
+})
+
 test('the first rank in every list scores 1', () => {
   const first = [hit('x', { distance: 0, keywordScore: 1 })]
   expect(fuse([first, first], () => 'm').scored).toMatchObject([{ score: 1 }])
