@@ -16,7 +16,7 @@ import {
   typesOf,
   watchFrom,
 } from './runs-fixture.ts'
-import { ann, bob } from './store-fixture.ts'
+import { ann, bob, nothing, objectOf, opened, segment } from './store-fixture.ts'
 
 let fixture: RunsFixture
 let here: Replica
@@ -103,6 +103,46 @@ describe('an interrupted stream', () => {
     generation.give(...eventsOf(textChunks).slice(2))
     await first.whole
     expect(await see(bob)).toEqual([false, false, false, false])
+  })
+
+  test('ends at a missing piece of the log instead of skipping it', async () => {
+    const { id } = opened()
+    const [first, second, later] = [segment(0, 2), segment(3, 5), segment(9, 12)]
+    await here.store.write({
+      ...nothing,
+      opened: [opened({ id })],
+      logged: [first, second].map((each) => ({ id, segment: each })),
+      ended: [{ id, object: objectOf(id, 'completed'), segment: later }],
+    })
+    for (const runs of [here, there]) {
+      const reader = readOn(await runs.watch(ann, id, watchFrom(-1)))
+      await expect(reader.whole).rejects.toMatchObject({ wireCode: 'stream_expired' })
+      expect(reader.text()).toBe(first.frames + second.frames)
+      const beyond = readOn(await runs.watch(ann, id, watchFrom(9)))
+      expect(later.frames).toEndWith(await beyond.whole)
+    }
+  })
+
+  test('beyond every number that a log can have is empty, and its end has a valid number', async () => {
+    const ended = here.start(planOf(immediately(eventsOf(textChunks))))
+    await ended.ended()
+    await eventually('its end is stored', async () => {
+      return isTerminal((await there.store.find(ann, ended.id))?.log.status ?? 'queued')
+    })
+    const generation = controlledGeneration()
+    const running = here.start(planOf(generation.generate))
+    generation.give(...eventsOf(textChunks).slice(0, 2))
+    await stored(running.id)
+    for (const far of [2 ** 31 - 1, 2 ** 31, 2 ** 32, Number.MAX_SAFE_INTEGER]) {
+      for (const runs of [here, there]) {
+        expect(await readAll(await runs.watch(ann, ended.id, watchFrom(far)))).toBe('')
+      }
+    }
+    const watching = readOn(await there.watch(ann, running.id, watchFrom(Number.MAX_SAFE_INTEGER)))
+    await here.remove(ann, running.id)
+    const numbers = [...(await watching.whole).matchAll(/"sequence_number":(\d+)/g)]
+    for (const [, number] of numbers) expect(Number(number)).toBeLessThanOrEqual(2 ** 31)
+    expect(numbers.length).toBeGreaterThan(0)
   })
 
   test('reports that it has expired', async () => {

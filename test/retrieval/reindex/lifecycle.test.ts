@@ -178,6 +178,33 @@ test('a change of chunking is a reindex with the same model', async () => {
   )
 })
 
+test('verification searches for samples, and detects wrong vectors', async () => {
+  // A search returns ten passages, so fewer would all be found.
+  const many = `many${collections}`
+  const [first = ''] = await harness.createFilled(many, 15)
+  const gate = gateModel(harness, 'small', ({ text }) => text.includes('number14'))
+  const id = await harness.startReindex('small', [many])
+  await eventually('all files but one are there', async () => {
+    return (await harness.reindexes.find(id)).counters.completed === 14
+  })
+  const { drizzle } = harness.database
+  const table = sql.raw(`chunk_${(await harness.reindexes.find(id)).targetIndexId}`)
+  const ofFirst = sql`from ${table} where file_id = ${first}::uuid`
+  const [row] = await drizzle.execute<{ e: string }>(sql`select e::text ${ofFirst}`)
+  const opposite = JSON.stringify(JSON.parse(row?.e ?? '').map((value: number) => -value))
+  const type = sql.raw(harness.database.kind === 'pglite' ? 'vector' : 'halfvec')
+  await drizzle.execute(sql`
+    update ${table} set e = ${opposite}::${type} where file_id = ${first}::uuid`)
+  gate.open()
+  await harness.until(id, 'needs_attention')
+  const page = { limit: 10, order: 'asc', after: null, before: null } as const
+  expect((await harness.reindexes.failures(id, page)).items).toMatchObject([
+    { file_id: first, code: 'not_in_target' },
+  ])
+  await harness.reindexes.act(id, 'retry')
+  await harness.until(id, 'completed')
+})
+
 test('verification detects missing passages', async () => {
   const gate = gateModel(harness, 'small', ({ text }) => text.includes('number4'))
   const id = await harness.startReindex('small', [name])
