@@ -1,5 +1,6 @@
 import { DatabaseStartError } from '#db/start-error.ts'
 import { loadOrCreateDevSecret } from './auth/dev-secret.ts'
+import { ArgumentError, readOptions } from './config/arguments.ts'
 import { ConfigError, loadConfigFromProcess } from './config/load.ts'
 import type { Config } from './config/schema.ts'
 import { upstreamFaults } from './inference/upstreams/index.ts'
@@ -12,14 +13,41 @@ import { StartError } from './start-error.ts'
 const isWorker = process.argv[2] === 'worker'
 const isFirstStart = process.argv[3] === 'first'
 
+const usage = `
+Usage: bun start
+
+Serves the gateway, by default on http://127.0.0.1:8080 with an embedded database in ./data.
+Configuration comes from ./sluice.toml (or the file of SLUICE_CONFIG) and from environment variables
+such as HOST, PORT, DATABASE_URL and SLUICE_UPSTREAM_URL; docs/configuration.md lists all of them.
+
+Other commands, each with --help:
+  bun run config   prints the effective configuration
+  bun run doctor   checks that every dependency is reachable
+  bun run token    prints a development token`
+
+const program = {
+  usage,
+  options: {},
+  variables: {
+    host: 'HOST',
+    port: 'PORT',
+    config: 'SLUICE_CONFIG',
+    data: 'SLUICE_DATA',
+    workers: 'SLUICE_WORKERS',
+    'database-url': 'DATABASE_URL',
+  },
+}
+
 /** Runs the supervisor or a worker; resolves with the exit code of the process. */
 export async function start(): Promise<number> {
   try {
+    if (!isWorker && readOptions(process.argv.slice(2), program) === null) return 0
     const loaded = loadConfigFromProcess([upstreamFaults, engineFaults])
     const { config, isDevelopment } = withDevelopmentDefaults(loaded)
     return await runRole(config, { isDevelopment, configuredHost: loaded.host })
   } catch (error) {
     const isForOperator =
+      error instanceof ArgumentError ||
       error instanceof ConfigError ||
       error instanceof DatabaseStartError ||
       error instanceof StartError

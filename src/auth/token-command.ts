@@ -1,6 +1,6 @@
 /** `bun run token --sub NAME --groups a,b --expires 30d` prints a development token. */
-import { parseArgs } from 'node:util'
 import { clock } from '#clock.ts'
+import { readOptions } from '#config/arguments.ts'
 import { loadConfigFromProcess } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { loadOrCreateDevSecret } from './dev-secret.ts'
@@ -8,25 +8,32 @@ import { signDevelopmentToken } from './tokens.ts'
 
 const secondsPerUnit: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 }
 
+const usage = `
+Usage: bun run --silent token [--sub NAME] [--groups a,b] [--expires 30d]
+
+Prints a development token. Without options: of "dev" in the group admins, valid for 30 days.`
+
 try {
-  const { subject, groups, validS } = readArguments(Bun.argv.slice(2))
-  const config = withSecret(loadConfigFromProcess([]))
-  const token = await signDevelopmentToken(config, { subject, groups, validS, now: clock.now() })
-  process.stdout.write(`${token}\n`)
+  const claims = readArguments(Bun.argv.slice(2))
+  if (claims !== null) {
+    const config = withSecret(loadConfigFromProcess([]))
+    process.stdout.write(`${await signDevelopmentToken(config, { ...claims, now: clock.now() })}\n`)
+  }
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : error}\n`)
   process.exitCode = 1
 }
 
 function readArguments(argv: readonly string[]) {
-  const { values } = parseArgs({
-    args: [...argv],
+  const values = readOptions(argv, {
+    usage,
     options: {
       sub: { type: 'string', default: 'dev' },
       groups: { type: 'string', default: 'admins' },
       expires: { type: 'string', default: '30d' },
     },
   })
+  if (values === null) return null
   const [, amount, unit = ''] = /^(\d{1,9})([smhd])$/.exec(values.expires) ?? []
   const unitS = secondsPerUnit[unit]
   if (amount === undefined || unitS === undefined) {

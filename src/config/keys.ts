@@ -1,4 +1,5 @@
-import { type TLiteral, type TSchema, type TUnion, Type } from '@sinclair/typebox'
+import { type TLiteral, type TObject, type TSchema, type TUnion, Type } from '@sinclair/typebox'
+import { isRecord } from '#lib/json.ts'
 
 /** Builders of keys. The unit is the last word of a name. */
 type KeyOptions = { env?: string; secret?: true }
@@ -25,3 +26,7 @@ export const section = <T extends Record<string, TSchema>>(description: string, 
   Type.Object(keys, { description, default: {}, additionalProperties: false })
 export const entry = <T extends Record<string, TSchema>>(description: string, keys: T) =>
   Type.Object(keys, { description, additionalProperties: false })
+
+export function isObjectSchema(schema: TSchema): schema is TObject {
+  return schema['type'] === 'object' && isRecord(schema['properties'])
+}

@@ -5,11 +5,14 @@ import { authFaults } from '#auth/config.ts'
 import { hostedToolFaults } from '#hosted-tools/config.ts'
 import { deepFreeze } from '#lib/frozen.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
+import { suggestionFor } from '#lib/suggestion.ts'
 import { modelsFaults } from '#models/config.ts'
 import { sealingFaults } from '#sealing/config.ts'
 import { speechFaults } from '#speech/config.ts'
 import { translationsFaults } from '#translations/config.ts'
+import { isObjectSchema } from './keys.ts'
 import { type Config, type ConfigSource, configSchema } from './schema.ts'
+import { unknownVariables } from './unknown-variables.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -67,6 +70,7 @@ export function computeEnvironment(): Environment {
 export function loadConfig(environment: Environment, checks: readonly ConfigCheck[] = []): Config {
   const faults: string[] = []
   const values = readFile(environment, faults)
+  faults.push(...unknownVariables(environment, values))
   const sources: Record<string, ConfigSource> = {}
   overlayEnvironment(configSchema, { values, environment, path: '', sources })
   overlayUpstream(values, environment)
@@ -199,11 +203,16 @@ function schemaFaults(config: unknown): string[] {
     const source = typeof env === 'string' ? ` (${env})` : ''
     faults.push(
       error.type === ValueErrorType.ObjectAdditionalProperties
-        ? `${name}: unknown key`
+        ? `${name}: unknown key${suggestKey(error.schema, name)}`
         : `${name}${source}: ${faultOf(error.schema, error.message)} ${description ?? ''}`.trimEnd(),
     )
   }
   return faults
+}
+
+function suggestKey(schema: TSchema, path: string): string {
+  const keys = isObjectSchema(schema) ? Object.keys(schema.properties).map(toSnake) : []
+  return suggestionFor(path.split('.').at(-1) ?? '', keys)
 }
 
 function faultOf(schema: TSchema, otherwise: string): string {
@@ -213,6 +222,10 @@ function faultOf(schema: TSchema, otherwise: string): string {
 }
 
 function* processFaults(config: Config): Generator<string> {
+  const [, scheme] = /^([a-z][a-z0-9+.-]*):/i.exec(config.databaseUrl ?? '') ?? []
+  if (config.databaseUrl !== undefined && !/^postgres(ql)?$/i.test(scheme ?? '')) {
+    yield `database_url (DATABASE_URL): ${scheme === undefined ? 'not a URL' : `${scheme}:// is not supported`}; did you mean postgres://USER:PASSWORD@HOST/DATABASE?`
+  }
   if (config.workers > 1 && config.databaseUrl === undefined) {
     yield 'workers (SLUICE_WORKERS): more than one requires DATABASE_URL.'
   }
@@ -249,10 +262,6 @@ function redactBy(schema: TSchema, value: unknown): unknown {
 
 function hide(name: string): [string, string] {
   return [name, '[redacted]']
-}
-
-function isObjectSchema(schema: TSchema): schema is TObject {
-  return schema['type'] === 'object' && isRecord(schema['properties'])
 }
 
 function toSnake(key: string): string {

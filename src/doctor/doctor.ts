@@ -1,7 +1,6 @@
 /** `bun run doctor` checks that every dependency is reachable and configured. */
-
-import { parseArgs } from 'node:util'
 import { clock } from '#clock.ts'
+import { readOptions } from '#config/arguments.ts'
 import { ConfigError, loadConfigFromProcess, programEnvironment } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { secretsOf } from '#config/secrets.ts'
@@ -27,6 +26,12 @@ const transportLimits = {
   bufferBytesMax: 262_144,
 }
 
+const usage = `
+Usage: bun run doctor [--json]
+
+Checks that every dependency is reachable and configured, and says what to do about each problem.
+The exit code is 1 if a check fails. --json prints the result as an object.`
+
 /** In the order of the report. */
 const groups: readonly CheckGroup[] = [
   machine,
@@ -37,18 +42,18 @@ const groups: readonly CheckGroup[] = [
 ]
 
 try {
-  const { json } = readArguments(Bun.argv.slice(2))
-  const report = await diagnose()
-  process.stdout.write(json ? renderJson(report) : renderReport(report))
-  process.exitCode = report.ok ? 0 : 1
+  const options = readOptions(Bun.argv.slice(2), {
+    usage,
+    options: { json: { type: 'boolean', default: false } },
+  })
+  if (options !== null) {
+    const report = await diagnose()
+    process.stdout.write(options.json ? renderJson(report) : renderReport(report))
+    process.exitCode = report.ok ? 0 : 1
+  }
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : error}\n`)
   process.exitCode = 1
-}
-
-function readArguments(argv: readonly string[]): { json: boolean } {
-  return parseArgs({ args: [...argv], options: { json: { type: 'boolean', default: false } } })
-    .values
 }
 
 async function diagnose(): Promise<Report> {

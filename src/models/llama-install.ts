@@ -5,7 +5,7 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { readOptions } from '#config/arguments.ts'
 import { loadConfigFromProcess } from '#config/load.ts'
 import { upstreamFaults } from '#inference/upstreams/index.ts'
 import { loadPackage } from '#inference/upstreams/llama/child-model.ts'
@@ -18,21 +18,30 @@ import {
 import { engineFaults } from '#speech/engines/registry.ts'
 import { llamaFolder } from './llama-config.ts'
 
+const usage = `
+Usage: bun run llama:install [--gpu]
+
+Installs the local model runtime into the data folder and verifies it. --gpu adds CUDA and Vulkan.`
+
 try {
-  const { values } = parseArgs({
-    args: Bun.argv.slice(2),
+  const options = readOptions(Bun.argv.slice(2), {
+    usage,
     options: { gpu: { type: 'boolean', default: false } },
   })
+  if (options !== null) await run(options.gpu)
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : error}\n`)
+  process.exitCode = 1
+}
+
+async function run(gpu: boolean): Promise<void> {
   const folder = llamaFolder(loadConfigFromProcess([upstreamFaults, engineFaults]))
-  await install(folder, packagesFor(values.gpu))
-  const processor = await verify(folder, values.gpu)
+  await install(folder, packagesFor(gpu))
+  const processor = await verify(folder, gpu)
   process.stdout.write(
     `${packageName} ${packageVersion} is in ${folder} and runs models on the ${processor}.\n` +
       'Installed GGUF models are available from now on; a running gateway detects it.\n',
   )
-} catch (error) {
-  process.stderr.write(`${error instanceof Error ? error.message : error}\n`)
-  process.exitCode = 1
 }
 
 function packagesFor(withGpu: boolean): readonly string[] {
