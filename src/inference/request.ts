@@ -54,6 +54,8 @@ export type RequestOrigin = {
   body: Readonly<Record<string, unknown>>
   /** Headers that are forwarded, by lower-case name. */
   headers: Readonly<Record<string, string>>
+  /** The stored files that the body names, by id. */
+  files?: ReadonlyMap<string, InlineFile>
   /**
    * The payload that the gateway sealed into a thinking signature of the body; null for signatures of
    * others. Throws `invalid_encrypted_content` for a signature of the gateway that cannot be opened.
@@ -103,8 +105,27 @@ export type ContentPart =
   | { type: 'text'; text: string }
   | { type: 'refusal'; text: string }
   /** `url` is an http(s) or a data URL. */
-  | { type: 'image'; url: string; detail: string | null }
-  | { type: 'file'; data: string | null; url: string | null; filename: string | null }
+  | { type: 'image'; url: string; detail: string | null; stored?: StoredFile }
+  | {
+      type: 'file'
+      data: string | null
+      url: string | null
+      filename: string | null
+      stored?: StoredFile
+    }
+
+/** A file of the gateway. Its content replaces it before an adapter gets the request. */
+export type StoredFile = {
+  readonly id: string
+  /** Where the request names it. */
+  readonly path: string
+}
+
+/** The content of a stored file, or the text of one that upstreams do not take. */
+export type InlineFile = { readonly mimeType: string } & (
+  | { readonly base64: string }
+  | { readonly text: string }
+)
 
 export type Tool = FunctionTool | CustomTool
 

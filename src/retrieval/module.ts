@@ -9,6 +9,7 @@ import type { Rerankers } from '#rerank/reranker.ts'
 import type { Storage } from '#storage/storage.ts'
 import { type Collections, createCollections } from './collections/create-collections.ts'
 import { collectionEndpoints, collectionShareEndpoints } from './collections/endpoints.ts'
+import { createDocumentReader } from './extraction/document-reader.ts'
 import { createExtraction } from './extraction/extraction.ts'
 import { createFileSearch } from './file-search/file-search.ts'
 import { createChunkTables } from './index/tables.ts'
@@ -66,8 +67,10 @@ export const retrievalModule = module({
     })
     const search = createSearch(needs)
     const fileSearch = createFileSearch({ search, log })
+    // Requests do not wait for the files of collections.
+    const documents = createDocumentReader(createExtraction({ limits: config.retrieval, log }))
     return {
-      services: { collections, ingest, reindexes, search, fileSearch },
+      services: { collections, ingest, reindexes, search, fileSearch, documents },
       close: () => ingest.close(),
     }
   },

@@ -1,9 +1,13 @@
+import type { Files } from '#files/tree.ts'
 import type { HostedToolbox } from '#hosted-tools/hosted-tools.ts'
 import type { Inference } from '#inference/inference.ts'
 import type { TokenCounter } from '#inference/token-count/counter.ts'
 import type { ModelResolver } from '#models/model-resolver.ts'
 import { type Foundation, module } from '#module.ts'
+import type { DocumentReader } from '#retrieval/extraction/document-reader.ts'
 import type { Sealer } from '#sealing/sealer.ts'
+import type { Storage } from '#storage/storage.ts'
+import { createRequestFiles } from '#surfaces/request-files.ts'
 import { messageEndpoints } from './endpoints.ts'
 import { compatModelEndpoints } from './model-endpoints.ts'
 import { createMessageService } from './service.ts'
@@ -12,6 +16,9 @@ type EndpointNeeds = Foundation & {
   modelResolver: ModelResolver
   inference: Inference
   hostedTools: HostedToolbox
+  files: Files
+  storage: Storage
+  documents: DocumentReader
   tokenCounter: TokenCounter
   sealer: Sealer
 }
@@ -26,6 +33,12 @@ export const messagesModule = module({
       ? []
       : [
           ...compatModelEndpoints(services),
-          ...messageEndpoints({ ...services, service: createMessageService(services) }),
+          ...messageEndpoints({
+            ...services,
+            service: createMessageService({
+              ...services,
+              requestFiles: createRequestFiles(services),
+            }),
+          }),
         ],
 })

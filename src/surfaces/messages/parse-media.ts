@@ -1,12 +1,14 @@
 import { quote } from '#api/read-object.ts'
-import type { ContentPart } from '#inference/request.ts'
+import type { ContentPart, StoredFile } from '#inference/request.ts'
 import type { JsonObject } from '#lib/json.ts'
+import { isUuid } from '#lib/uuid.ts'
 import { classifyMediaUrl } from '#surfaces/media-url.ts'
 import { invalidField, readObject, readType, unknownPart } from './read-object.ts'
 import {
   anyBase64Source,
   contentSource,
   documentBlock,
+  fileSource,
   imageBlock,
   imageTypes,
   textSource,
@@ -24,6 +26,8 @@ export function parseImage(value: unknown, path: string): ContentPart {
   const at = `${path}.source`
   const type = readType(source, at)
   if (type === 'url') return { type: 'image', url: readPublicUrl(source, at), detail: null }
+  if (type === 'file')
+    return { type: 'image', url: '', detail: null, stored: readStored(source, at) }
   if (type !== 'base64') throw unknownSource(type, at)
   const { media_type: mediaType, data } = readObject(anyBase64Source, source, at)
   if (!imageTypes.some((allowed) => allowed === mediaType)) {
@@ -61,6 +65,13 @@ export function parseDocument(
       )
     case 'base64':
       return parseFile(source, at, heading)
+    case 'file': {
+      const stored = readStored(source, at)
+      return [
+        ...contextOf(heading),
+        { type: 'file', data: null, url: null, filename: null, stored },
+      ]
+    }
     case 'url': {
       const url = readPublicUrl(source, at)
       return [...contextOf(heading), { type: 'file', data: null, url, filename: nameOf(heading) }]
@@ -72,14 +83,9 @@ export function parseDocument(
 
 function parseFile(source: JsonObject, at: string, heading: Heading): ContentPart[] {
   const { media_type: mediaType, data } = readObject(anyBase64Source, source, at)
-  if (mediaType !== 'application/pdf') {
-    throw unknownPart(
-      `${at}.media_type`,
-      'must be application/pdf; send plain text with a source of the type text',
-    )
-  }
   validateBase64(data, at)
-  const filename = nameOf(heading) ?? 'document.pdf'
+  const isPdf = mediaType === 'application/pdf'
+  const filename = isPdf ? (nameOf(heading) ?? 'document.pdf') : heading.title || 'document'
   const dataUrl = `data:${mediaType};base64,${data}`
   return [...contextOf(heading), { type: 'file', data: dataUrl, url: null, filename }]
 }
@@ -125,8 +131,14 @@ function validateBase64(data: string, at: string): void {
   throw invalidField(`${at}.data`, 'must be base64 without a prefix')
 }
 
+/** The id of a file of this gateway; one of the vendor is known to its upstreams only. */
+function readStored(source: JsonObject, at: string): StoredFile {
+  const { file_id: id } = readObject(fileSource, source, at)
+  const path = `${at}.file_id`
+  if (isUuid(id)) return { id, path }
+  throw unknownPart(path, `is ${quote(id)}, but no file has this id`)
+}
+
 function unknownSource(type: string, at: string) {
-  return type === 'file'
-    ? unknownPart(`${at}.type`, 'is "file", which is not supported; send base64 or a url')
-    : unknownPart(`${at}.type`, `is ${quote(type)}, which is not supported in this block`)
+  return unknownPart(`${at}.type`, `is ${quote(type)}, which is not supported in this block`)
 }

@@ -20,6 +20,7 @@ import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
 import { logIgnored } from '#surfaces/log-ignored.ts'
 import { planNative } from '#surfaces/native-tools.ts'
+import type { RequestFiles } from '#surfaces/request-files.ts'
 import { runGeneration } from '#surfaces/run-generation.ts'
 import type { Log } from '#telemetry/log.ts'
 import { fitOutput } from './fit-output.ts'
@@ -42,6 +43,7 @@ type MessageServiceDeps = {
   inference: Pick<Inference, 'generate'>
   tokenCounter: Pick<TokenCounter, 'count'>
   hostedTools: HostedToolbox
+  requestFiles: RequestFiles
   sealer: Sealer
   config: Pick<Config, 'limits' | 'tokens' | 'upstream' | 'unsupportedTools'>
   log: Log
@@ -109,19 +111,22 @@ export function createMessageService(deps: MessageServiceDeps) {
   }
 }
 
-/** Resolves the model and its targets, and adds what an agent contributes to the request. */
+/** Resolves the model, its targets and the files, and adds what an agent contributes. */
 async function resolveRequest(
-  deps: Pick<MessageServiceDeps, 'modelResolver' | 'config'>,
+  deps: Pick<MessageServiceDeps, 'modelResolver' | 'config' | 'requestFiles'>,
   parsed: Pick<ParsedMessage, 'request' | 'needs'>,
-  { principal }: CallerContext,
+  context: CallerContext,
 ) {
-  const { model, agent } = await resolveModel(deps, parsed.request, principal)
+  const { model, agent } = await resolveModel(deps, parsed.request, context.principal)
   const native = planNative(applyAgent(parsed.request, agent), {
     needs: { ...parsed.needs, isRelayed: agent === null },
     targets: model.targets,
     config: deps.config,
   })
-  return { ...native, model, agent }
+  const { targets } = native
+  const { capabilities } = model
+  const request = await deps.requestFiles.load(native.request, { targets, capabilities, context })
+  return { ...native, request, model, agent }
 }
 
 async function resolveModel(

@@ -1,4 +1,5 @@
 import type { Auth } from '#auth/auth.ts'
+import type { Files } from '#files/tree.ts'
 import type { HostedToolbox } from '#hosted-tools/hosted-tools.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
 import type { Inference } from '#inference/inference.ts'
@@ -9,7 +10,10 @@ import { type Foundation, module } from '#module.ts'
 import { type Conversations, createConversations } from '#responses/conversation-store.ts'
 import { createResponseRuns, type ResponseRuns } from '#responses/runs.ts'
 import { createResponseStore, type ResponseStore } from '#responses/store.ts'
+import type { DocumentReader } from '#retrieval/extraction/document-reader.ts'
 import type { Sealer } from '#sealing/sealer.ts'
+import type { Storage } from '#storage/storage.ts'
+import { createRequestFiles } from '#surfaces/request-files.ts'
 import { conversationEndpoints } from './conversation-endpoints.ts'
 import { responseEndpoints } from './endpoints.ts'
 import { createLogReplay } from './log-replay.ts'
@@ -23,6 +27,9 @@ type EndpointNeeds = Foundation & {
   modelResolver: ModelResolver
   inference: Inference
   hostedTools: HostedToolbox
+  files: Files
+  storage: Storage
+  documents: DocumentReader
   tokenCounter: TokenCounter
   sealer: Sealer
   sockets: OpenSockets
@@ -75,6 +82,7 @@ export const responsesModule = module({
     const { findItems, chain } = responses
     const service = createResponseService({
       ...services,
+      requestFiles: createRequestFiles(services),
       history: { findItems, chain, conversationItems: conversations.items },
     })
     return [

@@ -1,6 +1,5 @@
 import { quote } from '#api/read-object.ts'
 import type { ContentPart } from '#inference/request.ts'
-import { asRecord } from '#lib/json.ts'
 import { classifyMediaUrl } from '#surfaces/media-url.ts'
 import { invalidField, readObject, readType } from './read-object.ts'
 import { filePart, imagePart, refusalPart, textPart } from './schema/content.ts'
@@ -31,21 +30,28 @@ function parsePart(value: unknown, path: string): ContentPart {
 }
 
 function parseImage(value: unknown, path: string): ContentPart {
-  refuseFileId(value, path)
-  const { image_url: url, detail = null } = readObject(imagePart, value, path)
+  const { image_url: url, file_id: id, detail = null } = readObject(imagePart, value, path)
+  if (id !== undefined) {
+    return { type: 'image', url: '', detail, stored: { id, path: `${path}.file_id` } }
+  }
+  if (url === undefined) throw invalidField(path, 'must have image_url or file_id')
   validateUrl(url, `${path}.image_url`)
   return { type: 'image', url, detail }
 }
 
 function parseFile(value: unknown, path: string): ContentPart {
-  refuseFileId(value, path)
   const {
     file_data: data = null,
     file_url: url = null,
+    file_id: id,
     filename = null,
   } = readObject(filePart, value, path)
+  if (id !== undefined) {
+    const stored = { id, path: `${path}.file_id` }
+    return { type: 'file', data: null, url: null, filename, stored }
+  }
   if (data === null && url === null) {
-    throw invalidField(path, 'must have file_data or file_url')
+    throw invalidField(path, 'must have file_data, file_url or file_id')
   }
   if (url !== null) validateUrl(url, `${path}.file_url`)
   return { type: 'file', data, url, filename }
@@ -57,9 +63,4 @@ function validateUrl(url: string, path: string): void {
   const kind = classifyMediaUrl(url)
   if (kind === 'private') throw invalidField(path, 'leads to an address that is not public')
   if (kind === 'malformed') throw invalidField(path, 'must be an http, https or data URL')
-}
-
-function refuseFileId(value: unknown, path: string): void {
-  if ((asRecord(value)['file_id'] ?? null) === null) return
-  throw invalidField(`${path}.file_id`, 'is not supported; send the data itself')
 }

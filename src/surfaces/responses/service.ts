@@ -21,6 +21,7 @@ import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
 import { logIgnored } from '#surfaces/log-ignored.ts'
 import { planNative } from '#surfaces/native-tools.ts'
+import type { RequestFiles } from '#surfaces/request-files.ts'
 import { runGeneration } from '#surfaces/run-generation.ts'
 import type { Log } from '#telemetry/log.ts'
 import { withCompaction } from './compaction.ts'
@@ -60,6 +61,7 @@ export type ResponseServiceDeps = {
   modelResolver: Pick<ModelResolver, 'resolve'>
   inference: Pick<Inference, 'generate'>
   hostedTools: HostedToolbox
+  requestFiles: RequestFiles
   runs: ResponseRuns
   history: HistorySources
   sealer: Sealer
@@ -171,11 +173,14 @@ async function planResponse(
   const link = linkHistory(parsed, history, { historyRequest, isInMemory })
   if (echo.store) refuseTooLarge(link.input, deps.config.responses.storedCharsMax)
   const { model, agent } = await resolveModel(deps, parsed.request, context)
-  const { request, targets, droppedTools } = planNative(applyAgent(parsed.request, agent), {
+  const native = planNative(applyAgent(parsed.request, agent), {
     needs: parsed.needs,
     targets: model.targets,
     config: deps.config,
   })
+  const { targets, droppedTools } = native
+  const { capabilities } = model
+  const request = await deps.requestFiles.load(native.request, { targets, capabilities, context })
   const streams = parsed.stream || memory !== undefined
   const checked = withCheckedOutput(withSingleCall(deps.inference.generate))
   const hosted = await deps.hostedTools.open(withAgentTools(parsed.hosted, agent), {

@@ -75,7 +75,7 @@ describe('an image', () => {
     [{ type: 'ftp' }, `${at}.source.type: is "ftp", which is not supported in this block`],
     [
       { type: 'file', file_id: 'file_1' },
-      `${at}.source.type: is "file", which is not supported; send base64 or a url`,
+      `${at}.source.file_id: is "file_1", but no file has this id`,
     ],
     [{ type: 'base64' }, `${at}.source.media_type: is required`],
     [
@@ -136,7 +136,13 @@ describe('a document', () => {
       text('Context: Of 1883.'),
       { ...file, filename: 'Skies.pdf' },
     ])
-    expect(refusalOf(document(base64('text/html', 'AAAA')))).toContain('application/pdf')
+  })
+
+  test('of another type is a file with its title', () => {
+    const page = base64('text/html', 'AAAA')
+    const file = { type: 'file', data: 'data:text/html;base64,AAAA', url: null }
+    expect(partsOf(document(page))).toEqual([{ ...file, filename: 'document' }])
+    expect(partsOf(document(page, { title: 'a.html' }))).toEqual([{ ...file, filename: 'a.html' }])
   })
 
   test('by URL is fetched by the upstream', () => {
@@ -146,8 +152,13 @@ describe('a document', () => {
     ])
   })
 
-  test('that was uploaded is refused', () => {
-    expect(refusalOf(document({ type: 'file', file_id: 'x' }))).toContain('which is not supported')
+  test('that was uploaded is a stored file', () => {
+    const id = '018f0000-0000-7000-8000-000000000000'
+    const path = `${at}.source.file_id`
+    expect(partsOf(document({ type: 'file', file_id: id }))).toEqual([
+      { type: 'file', data: null, url: null, filename: null, stored: { id, path } },
+    ])
+    expect(refusalOf(document({ type: 'file', file_id: 'x' }))).toStartWith(path)
   })
 })
 

@@ -55,7 +55,7 @@ describe('content that is refused', () => {
       'input[0].content[0]',
       'is a refusal, which is only allowed in assistant messages',
     ],
-    [saying([{ type: 'input_image' }]), 'input[0].content[0].image_url', 'is required'],
+    [saying([{ type: 'input_image' }]), 'input[0].content[0]', 'must have image_url or file_id'],
     [
       [user, ...saying([{ type: 'input_image', image_url: 'file:///etc/passwd' }])],
       'input[1].content[0].image_url',
@@ -72,19 +72,9 @@ describe('content that is refused', () => {
       'must be one of low, high, auto, original',
     ],
     [
-      saying([{ type: 'input_image', file_id: 'file_1' }]),
-      'input[0].content[0].file_id',
-      'is not supported; send the data itself',
-    ],
-    [
-      saying([{ type: 'input_file', file_id: 'file_1' }]),
-      'input[0].content[0].file_id',
-      'is not supported; send the data itself',
-    ],
-    [
       saying([{ type: 'input_file', filename: 'a.pdf' }]),
       'input[0].content[0]',
-      'must have file_data or file_url',
+      'must have file_data, file_url or file_id',
     ],
   ]
   for (const [input, param, predicate] of rows) {

@@ -2,7 +2,7 @@ import { type FilePart, unreadableFile } from '#inference/message-parts.ts'
 import type { ContentPart } from '#inference/request.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { assertNever } from '#lib/assert.ts'
-import { percentDecoded } from '#lib/url.ts'
+import { type DataUrl, readDataUrl } from '#lib/data-url.ts'
 import type { WireBlock } from './wire.ts'
 
 /** The parts of a message as blocks, without empty texts, which the protocol rejects. */
@@ -29,14 +29,14 @@ export function encodeText(text: string): WireBlock[] {
 function encodeImage(url: string): WireBlock[] {
   const data = readDataUrl(url)
   if (data === null) return [{ type: 'image', source: { type: 'url', url } }]
-  const { mediaType, base64 } = data
-  return [{ type: 'image', source: { type: 'base64', media_type: mediaType, data: base64 } }]
+  const { mimeType, base64 } = data
+  return [{ type: 'image', source: { type: 'base64', media_type: mimeType, data: base64 } }]
 }
 
 function encodeFile(part: FilePart, quirks: UpstreamQuirks): WireBlock[] {
   const title = part.filename === null ? {} : { title: part.filename }
   const data = readDataUrl(part.data ?? part.url ?? '') ?? readBareData(part)
-  if (data?.mediaType.startsWith('text/')) {
+  if (data?.mimeType.startsWith('text/')) {
     const text = Buffer.from(data.base64, 'base64').toString('utf8')
     if (!quirks.files) return encodeText(part.filename ? `${part.filename}:\n${text}` : text)
     const source = { type: 'text', media_type: 'text/plain', data: text }
@@ -44,7 +44,7 @@ function encodeFile(part: FilePart, quirks: UpstreamQuirks): WireBlock[] {
   }
   if (!quirks.files) throw unreadableFile(part, quirks.files)
   if (data !== null) {
-    const source = { type: 'base64', media_type: data.mediaType, data: data.base64 }
+    const source = { type: 'base64', media_type: data.mimeType, data: data.base64 }
     return [{ type: 'document', source, ...title }]
   }
   if (part.url === null) throw unreadableFile(part, quirks.files)
@@ -52,20 +52,6 @@ function encodeFile(part: FilePart, quirks: UpstreamQuirks): WireBlock[] {
 }
 
 /** Data without a media type is a PDF, the file type of the protocol. */
-function readBareData({ data }: FilePart): Data | null {
-  return data === null || data === '' ? null : { mediaType: 'application/pdf', base64: data }
-}
-
-type Data = { mediaType: string; base64: string }
-
-/** The content of a data URL; null for any other URL. */
-function readDataUrl(url: string): Data | null {
-  const comma = url.startsWith('data:') ? url.indexOf(',') : -1
-  if (comma === -1) return null
-  const [mediaType = '', ...rest] = url.slice('data:'.length, comma).split(';')
-  const body = url.slice(comma + 1)
-  const base64 = rest.includes('base64')
-    ? body
-    : Buffer.from(percentDecoded(body)).toString('base64')
-  return { mediaType: mediaType === '' ? 'text/plain' : mediaType, base64 }
+function readBareData({ data }: FilePart): DataUrl | null {
+  return data === null || data === '' ? null : { mimeType: 'application/pdf', base64: data }
 }

@@ -71,10 +71,34 @@ function encodeBlock(block: unknown, context: EncodeContext): unknown {
     case 'tool_use':
       return withLegalId(block, 'id')
     case 'tool_result':
-      return withLegalId(block, 'tool_use_id')
+      return withFiles(withLegalId(block, 'tool_use_id'), context)
+    case 'image':
+    case 'document':
+      return withContent(block, context)
     default:
       return block
   }
+}
+
+/** A tool result whose stored files are replaced by their content. */
+function withFiles(block: JsonObject, context: EncodeContext): JsonObject {
+  const { content } = block
+  if (context.origin.files === undefined || !Array.isArray(content)) return block
+  const inner = content.map((part: unknown) => (isRecord(part) ? withContent(part, context) : part))
+  return { ...block, content: inner }
+}
+
+/** An image or a document; the content of a stored file replaces its id. */
+function withContent(block: JsonObject, { origin }: EncodeContext): JsonObject {
+  const { source } = block
+  if (origin.files === undefined || !isRecord(source) || source['type'] !== 'file') return block
+  const file = origin.files.get(readString(source['file_id']))
+  if (file === undefined) return block
+  const inline =
+    'base64' in file
+      ? { type: 'base64', media_type: file.mimeType, data: file.base64 }
+      : { type: 'text', media_type: file.mimeType, data: file.text }
+  return { ...block, source: inline }
 }
 
 function encodeSealedThinking(

@@ -39,6 +39,11 @@ export const urlSource = object({
   ),
 })
 
+export const fileSource = object({
+  type: Type.Literal('file'),
+  file_id: nonEmptyString('A file of `/v1/files` that the user may read.'),
+})
+
 export const imageTypes = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'] as const
 
 export const imageBlock = object(
@@ -50,6 +55,7 @@ export const imageBlock = object(
         'Up to 10,485,760 bytes before base64 encoding.',
       ),
       urlSource,
+      fileSource,
     ]),
   },
   { $id: 'ImageBlockInput' },
@@ -96,18 +102,14 @@ export const contentSource = object({
 export const documentBlock = object(
   {
     type: Type.Literal('document'),
-    source: Type.Union([
-      textSource,
-      contentSource,
-      base64Source(Type.Literal('application/pdf'), 'The file as base64.'),
-      urlSource,
-    ]),
+    source: Type.Union([textSource, contentSource, anyBase64Source, urlSource, fileSource]),
     title: optional(string('The title, and the name of the file.')),
     context: optional(string('What the model should know about the document.')),
   },
   {
     $id: 'DocumentBlockInput',
-    description: 'Sources of the type `file` are refused: this API has no files.',
+    description:
+      'For a model without file support, the gateway extracts the text (PDF, DOCX, XLSX, PPTX, HTML, text).',
   },
 )
 

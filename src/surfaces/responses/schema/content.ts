@@ -1,5 +1,13 @@
 import { type TSchema, Type } from '@sinclair/typebox'
-import { expecting, object, oneOf, optional, string, stringOr } from '#api/request-schema.ts'
+import {
+  expecting,
+  nonEmptyString,
+  object,
+  oneOf,
+  optional,
+  string,
+  stringOr,
+} from '#api/request-schema.ts'
 
 /** The content parts of messages and tool outputs. */
 
@@ -24,13 +32,17 @@ const url = (description: string) =>
     'an http, https or data URL',
     Type.String({ description, pattern: '^([hH][tT][tT][pP][sS]?://|[dD][aA][tT][aA]:).' }),
   )
-const fileId = optional(string('Not supported; a request with it is refused.'))
+const fileId = optional(
+  nonEmptyString('A file of `/v1/files` that the user may read. It replaces the other sources.'),
+)
 
 export const imagePart = object(
   {
     type: Type.Literal('input_image'),
-    image_url: url(
-      'An http, https or data URL. The upstream fetches it, not the gateway, so private and local addresses are refused.',
+    image_url: optional(
+      url(
+        'An http, https or data URL. The upstream fetches it, not the gateway, so private and local addresses are refused.',
+      ),
     ),
     file_id: fileId,
     detail: optional(
@@ -40,7 +52,7 @@ export const imagePart = object(
       ),
     ),
   },
-  { $id: 'ImagePart' },
+  { $id: 'ImagePart', description: 'Either `image_url` or `file_id` is required.' },
 )
 
 export const filePart = object(
@@ -62,7 +74,11 @@ export const filePart = object(
     file_id: fileId,
     filename: optional(string('The file name that the model sees.')),
   },
-  { $id: 'FilePart', description: 'Either `file_data` or `file_url` is required.' },
+  {
+    $id: 'FilePart',
+    description:
+      '`file_data`, `file_url` or `file_id` is required. For a model without file support, the gateway extracts the text (PDF, DOCX, XLSX, PPTX, HTML, text).',
+  },
 )
 
 /** Parts of any other type are refused. */
