@@ -14,6 +14,7 @@ import type { LocalRun } from './run.ts'
 import type { ResponseMessage } from './runs.ts'
 import type { ResponseStore } from './store.ts'
 import type { FoundResponse } from './stored.ts'
+import type { UnstoredResponses } from './unstored.ts'
 
 type AccessDeps = {
   store: ResponseStore
@@ -21,6 +22,7 @@ type AccessDeps = {
   remoteLogs: RemoteLogReader
   streaming: FrameStreamDeps
   rendering: LogRendering
+  unstored: UnstoredResponses
   /** Notifies this worker and all others. */
   publish(message: ResponseMessage): void
   /** How long another worker may take to write a response that it has just started. */
@@ -39,17 +41,27 @@ const pollsPerNotification = 20
 
 /** Access to responses by id, whichever worker runs them. */
 export function createResponseAccess(deps: AccessDeps) {
-  const { store, lagMs, streaming } = deps
+  const { store, lagMs, streaming, unstored } = deps
   const findOwnRun = (ownerId: string, id: string) => {
     const run = deps.findRun(id)
     return run?.ownerId === ownerId ? run : undefined
   }
   /** Asks twice, because a response that another worker has just started may not be stored yet. */
-  const findStored = async (ownerId: string, id: string) => {
+  const findTwice = async (ownerId: string, id: string) => {
     const found = await store.find(ownerId, id)
     if (found !== undefined || lagMs === 0) return found
     await Bun.sleep(lagMs)
     return store.find(ownerId, id)
+  }
+  const findStored = async (ownerId: string, id: string) => {
+    try {
+      const found = await findTwice(ownerId, id)
+      if (found === undefined) unstored.refuse(ownerId, id)
+      return found
+    } catch (error) {
+      unstored.refuse(ownerId, id)
+      throw error
+    }
   }
   return {
     /** The frames after `startingAfter` until the end; undefined: no such response. */

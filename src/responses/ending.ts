@@ -29,15 +29,15 @@ export type LogRendering = {
 const readCharsMax = 1_048_576
 
 /**
- * Ends a response whose worker died with the output in its log. False if the log advanced meanwhile:
+ * Fails a response that no worker runs, with the output in its log. False if the log advanced meanwhile:
  * the worker is alive.
  */
 export async function failOrphan(
   store: EndingStore,
   response: OrphanedResponse,
-  rendering: LogRendering,
+  { rendering, error }: { rendering: LogRendering; error: AppError },
 ): Promise<boolean> {
-  const ending = await endFromLog(store, response, rendering, workerLost())
+  const ending = await endFromLog(store, response, rendering, error)
   return store.endInProgress(response.id, ending)
 }
 

@@ -1,10 +1,12 @@
 import type { Config } from '#config/schema.ts'
 import { repeat } from '#lib/repeat.ts'
 import type { Log } from '#telemetry/log.ts'
-import { failOrphan, type LogRendering } from './ending.ts'
+import { failOrphan, type LogRendering, workerLost } from './ending.ts'
 import { isTerminal, type ResponseStatus } from './response.ts'
+import type { ResponseMessage } from './runs.ts'
 import type { ResponseStore } from './store.ts'
 import type { OrphanedResponse } from './stored.ts'
+import { storedInPart, type UnstoredResponses } from './unstored.ts'
 
 type RecoveryDeps = {
   store: ResponseStore
@@ -17,6 +19,9 @@ type RecoveryDeps = {
   localIds(): readonly string[]
   /** Those that the database holds as in progress. */
   storedIds(): readonly string[]
+  unstored: UnstoredResponses
+  /** Tells other workers. */
+  announce(message: ResponseMessage): Promise<void>
   /** The database no longer holds such a response as in progress. */
   onEndedInDatabase(id: string, how: 'deleted' | ResponseStatus): void
   log: Log
@@ -38,6 +43,7 @@ export async function startRecovery(deps: RecoveryDeps) {
   async function check() {
     await checkLocal(deps)
     await failAll(await findUntracked())
+    await deps.unstored.announce((response) => deps.announce({ what: 'unstored', ...response }))
     if (!heartbeat.isTrusted()) return
     const before = new Date(deps.now().getTime() - settings.lostAfterMs)
     await failAll(await store.findOrphans(before, orphansPerCheckMax))
@@ -58,7 +64,8 @@ export async function startRecovery(deps: RecoveryDeps) {
 
   async function failAll(orphans: readonly OrphanedResponse[]) {
     for (const orphan of orphans) {
-      const isEnded = await failOrphan(store, orphan, rendering)
+      const error = deps.unstored.has(orphan.id) ? storedInPart() : workerLost()
+      const isEnded = await failOrphan(store, orphan, { rendering, error })
       if (isEnded) log.info('orphaned response ended', { response_id: orphan.id })
     }
   }

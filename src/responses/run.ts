@@ -18,6 +18,8 @@ type LocalRunDeps = {
   heartbeatMs: number
   streaming: FrameStreamDeps
   log: Log
+  /** Its end could not be stored. */
+  onUnstored(run: LocalRun): void
   /** Called once. */
   onEnded(run: LocalRun): void
 }
@@ -250,6 +252,7 @@ export class LocalRun {
       let segment = this.#segmentOf(render())
       const outcome = await this.#writeEnd(segment, isDiscarded)
       if (outcome === 'unstored') {
+        this.#deps.onUnstored(this)
         const frames = renderer.unstored()
         segment = replaceEnd(segment, frames, renderer.nextSequence() - 1)
       }

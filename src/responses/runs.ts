@@ -18,11 +18,14 @@ import type { ResponseObject } from './response.ts'
 import { LocalRun } from './run.ts'
 import type { ResponseStore } from './store.ts'
 import type { QueuedResponse, ResponseHead } from './stored.ts'
+import { createUnstored } from './unstored.ts'
 
 export type ResponseRuns = Awaited<ReturnType<typeof createResponseRuns>>
 
 /** Messages between workers about responses. Delivery is best effort; the database is the truth. */
-export type ResponseMessage = { readonly what: 'cancel' | 'deleted'; readonly id: string }
+export type ResponseMessage =
+  | { readonly what: 'cancel' | 'deleted'; readonly id: string }
+  | { readonly what: 'unstored'; readonly id: string; readonly ownerId: string }
 
 export type RunPlan = {
   readonly head: ResponseHead
@@ -82,12 +85,20 @@ export async function createResponseRuns(deps: RunsDeps) {
   const journal = createJournal({ store, flushMs, outageMaxMs, urgentChars: charsMax / 2, log })
   const remoteLogs = createRemoteLogReader({ store, charsMax, outageMaxMs, log })
   const runs = new Map<string, LocalRun>()
+  const unstored = createUnstored()
 
   function start(plan: RunPlan, eventLog: EventLog, wasQueued: boolean): LocalRun {
     const run = new LocalRun(
       plan,
       { log: eventLog, wasQueued },
-      { ...deps, journal, runnerId, streaming, onEnded: ({ id }) => runs.delete(id) },
+      {
+        ...deps,
+        journal,
+        runnerId,
+        streaming,
+        onUnstored: unstored.addOwn,
+        onEnded: ({ id }) => runs.delete(id),
+      },
     )
     runs.set(run.id, run)
     run.begin()
@@ -99,9 +110,11 @@ export async function createResponseRuns(deps: RunsDeps) {
     const eventLog = remoteLogs.takeOver(queued.id, last) ?? createEventLog({ last, charsMax })
     return start(plan, eventLog, true)
   }
-  function onMessage({ what, id }: ResponseMessage): void {
+  function onMessage(message: ResponseMessage): void {
+    const { what, id } = message
     const run = runs.get(id)
-    if (what === 'deleted') void run?.discard(null)
+    if (what === 'unstored') unstored.add(message)
+    else if (what === 'deleted') void run?.discard(null)
     else void run?.cancel().catch(() => {})
   }
 
@@ -116,6 +129,8 @@ export async function createResponseRuns(deps: RunsDeps) {
     runnerId,
     localIds: () => [...runs.keys(), ...queue.starting()],
     storedIds: () => [...runs.values()].filter((run) => run.isStored()).map(({ id }) => id),
+    unstored,
+    announce: async (message) => deps.bus.notify(channel, JSON.stringify(message)),
     onEndedInDatabase(id, how) {
       const wasRequested = how === 'deleted' || how === 'cancelled'
       void runs.get(id)?.discard(wasRequested ? null : workerLost())
@@ -132,6 +147,7 @@ export async function createResponseRuns(deps: RunsDeps) {
   const access = createResponseAccess({
     store,
     rendering,
+    unstored,
     findRun: (id) => runs.get(id),
     remoteLogs,
     streaming,
@@ -165,7 +181,9 @@ export async function createResponseRuns(deps: RunsDeps) {
 function parseMessage(payload: string): ResponseMessage | null {
   const message = parseJson(payload)
   if (!isRecord(message)) return null
-  const { what, id } = message
-  if ((what === 'cancel' || what === 'deleted') && typeof id === 'string') return { what, id }
+  const { what, id, ownerId } = message
+  if (typeof id !== 'string') return null
+  if (what === 'cancel' || what === 'deleted') return { what, id }
+  if (what === 'unstored' && typeof ownerId === 'string') return { what, id, ownerId }
   return null
 }

@@ -18,7 +18,7 @@ import {
   typesOf,
   watchFrom,
 } from './runs-fixture.ts'
-import { ann } from './store-fixture.ts'
+import { ann, bob } from './store-fixture.ts'
 
 let fixture: RunsFixture
 let steady: Replica
@@ -76,7 +76,8 @@ test('a response that cannot be stored in time says so in its last frames', asyn
   fault.state = 'failing'
   generation.give(...eventsOf(textChunks).slice(2))
   const whole = await reader.whole
-  expect(typesOf(whole).at(-1)).toBe('response.completed')
+  expect(typesOf(whole).slice(-2)).toEqual(['sluice:warning', 'response.completed'])
+  expect(framesOf(whole).at(-2)).toContain('"code":"response_not_stored"')
   expect(framesOf(whole).at(-1)).toContain('"store":false')
   const numbers = framesOf(whole).map((frame) => /"sequence_number":(\d+)/.exec(frame)?.[1])
   expect(numbers).toEqual(numbers.map((_, at) => String(at)))
@@ -88,12 +89,35 @@ test('a response that cannot be stored in time says so in its last frames', asyn
     'the partially stored response is ended',
     async () => (await status()) === 'failed',
   )
+  expect((await steady.find(ann, run.id))?.['error']).toMatchObject({ code: 'response_not_stored' })
   const rest = await readAll(await steady.watch(ann, run.id, watchFrom(-1)))
   expect(typesOf(rest).slice(-2)).toEqual(['error', 'response.failed'])
 
   const next = runs.start(planOf(immediately(eventsOf(textChunks))))
   await next.ended()
   expect((await steady.find(ann, next.id))?.status).toBe('completed')
+})
+
+test('a response that was not stored at all is refused with a code, on every worker', async () => {
+  const fault = createDatabaseFault()
+  const runs = await fixture.replica({ settings: { storeWaitMs: 30 }, ...fault })
+  const refusal = async (replica: Replica, ownerId: string = ann) => {
+    const found = replica.find(ownerId, run.id).then(() => 'found or unknown')
+    return found.catch((error: { wireCode?: string }) => error.wireCode)
+  }
+  fault.state = 'failing'
+  const run = runs.start(planOf(immediately(eventsOf(textChunks))))
+  expect(await run.ended()).toMatchObject({ object: { status: 'completed', store: false } })
+  expect(await refusal(runs)).toBe('response_not_stored')
+  fault.state = 'none'
+  expect(await refusal(runs)).toBe('response_not_stored')
+  expect(await refusal(runs, bob)).toBe('found or unknown')
+  await eventually(
+    'the other worker knows it',
+    async () => (await refusal(steady)) === 'response_not_stored',
+  )
+  const watched = runs.watch(ann, run.id, watchFrom(-1)).catch((error: unknown) => error)
+  expect(await watched).toMatchObject({ status: 404, wireCode: 'response_not_stored' })
 })
 
 test('a response that the database rejects does not block others', async () => {

@@ -12,7 +12,7 @@ import { conversationFull, upstreamErrors } from '#surfaces/generation-errors.ts
 import { tokenCountDescription, tokenCountHeader } from '#surfaces/token-count-header.ts'
 import { compactContext } from './compaction.ts'
 import { doneFrame } from './frames.ts'
-import { renderUsage } from './render.ts'
+import { notStoredWarning, renderUsage } from './render.ts'
 import { eventsDescription, streamEvent } from './schema/events.ts'
 import {
   exampleEncryptedContent,
@@ -62,14 +62,21 @@ ${eventsDescription}`,
             ...json(responseObject, exampleResponse),
             ...eventStream(streamEvent, exampleStream()),
           },
+          headers: { [warningHeader]: warningDescription },
         },
       },
       errors: generationErrors,
-      async handle({ body, context, request, server }) {
+      async handle({ body, context, request, server, set }) {
         // A generation can be silent for long; its own deadlines apply.
         server?.timeout(request, 0)
         const response = await service.create(body, context)
-        if (!response.streams) return response.result()
+        if (!response.streams) {
+          const result = await response.result()
+          if (result.store === false && asRecord(body)['store'] !== false) {
+            set.headers[warningHeader] = notStoredWarning.code
+          }
+          return result
+        }
         return streamEvents(response.source(), { ...config.stream, closing: doneFrame })
       },
     }),
@@ -142,6 +149,11 @@ Nothing is stored.`,
     }),
   ]
 }
+
+/** A response without streaming has no warning events. */
+const warningHeader = 'x-sluice-warning'
+const warningDescription =
+  '`response_not_stored`: the response could not be stored, so it cannot be retrieved or continued later.'
 
 const common = { permission: 'can_access_api', tag: 'Responses' } as const
 

@@ -2,6 +2,7 @@ import type { FinishReason, GenerationEvent, Usage } from '#inference/events.ts'
 import type { AppError } from '#lib/errors.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { FrameRenderer } from '#responses/runs.ts'
+import { notStoredCode } from '#responses/unstored.ts'
 import type { ReasoningSeal } from '#sealing/seals.ts'
 import { FrameWriter, silentFrames } from './frames.ts'
 import { ItemList } from './items/item-list.ts'
@@ -93,12 +94,19 @@ export function createResponseRenderer(options: RendererOptions): ResponseRender
     unstored() {
       echo.store = false
       frames.rewind(terminalAt)
-      return terminal()
+      return frames.frame(warningEvent, notStoredWarning) + terminal()
     },
     nextSequence: () => frames.next(),
     result,
     stored: () => result('stored'),
   }
+}
+
+/** Not of the format, hence the prefix: the client was told that the response is stored. */
+const warningEvent = 'sluice:warning'
+export const notStoredWarning = {
+  code: notStoredCode,
+  message: 'The response could not be stored, so it cannot be retrieved or continued later.',
 }
 
 const openEnding: Ending = {
