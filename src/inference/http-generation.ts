@@ -36,6 +36,10 @@ export type PreparedRequest = {
   /** Replaces `requestHeaders`. */
   readonly headers?: Readonly<Record<string, string>>
   readonly relayError?: RelayError
+  /** Called when the upstream accepted the request. */
+  readonly accepted?: () => void
+  /** The request to send instead of one that the upstream refused; null: the refusal stands. */
+  readonly afterRefusal?: (refusal: AppError) => PreparedRequest | null
 }
 
 /** How much of an unreadable response is kept for the log. */
@@ -118,8 +122,22 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
 
   /** Sends the request. A response that is not a stream is read and decoded completely. */
   async #send(out: GenerationEvent[]): Promise<Decoder> {
-    const { transport, upstream, signal, limits } = this.#context
-    const { body, decoder, headers, relayError } = this.#prepare()
+    const { limits } = this.#context
+    const { response, decoder } = await this.#request(this.#prepare())
+    if (isEventStream(response)) {
+      const parser = new EventStreamParser(limits)
+      this.#body = { chunks: response.chunks, parser, decoder }
+    } else {
+      this.#ending = decodeJson(await readText(response, jsonBodyBytesMax), decoder, out)
+    }
+    return decoder
+  }
+
+  async #request(
+    prepared: PreparedRequest,
+  ): Promise<{ response: UpstreamHttpResponse; decoder: Decoder }> {
+    const { transport, upstream, signal } = this.#context
+    const { body, decoder, headers, relayError } = prepared
     const response = await transport.send({
       upstream: upstream.name,
       url: upstream.baseUrl + this.#path,
@@ -128,14 +146,15 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
       body,
       signal,
     })
-    await requireSuccess(response, upstream, relayError)
-    if (isEventStream(response)) {
-      const parser = new EventStreamParser(limits)
-      this.#body = { chunks: response.chunks, parser, decoder }
-    } else {
-      this.#ending = decodeJson(await readText(response, jsonBodyBytesMax), decoder, out)
+    try {
+      await requireSuccess(response, upstream, relayError)
+    } catch (error) {
+      const next = error instanceof AppError ? prepared.afterRefusal?.(error) : null
+      if (!next) throw error
+      return this.#request(next)
     }
-    return decoder
+    prepared.accepted?.()
+    return { response, decoder }
   }
 
   #read({ chunks, decoder }: StreamedBody) {

@@ -31,6 +31,11 @@ export function reasoningText(item: {
   return item.text === '' ? item.summary.join('\n\n') : item.text
 }
 
+/** Whether reasoning is known to come from another target than this one. */
+export function isMadeElsewhere({ sealedBy }: { sealedBy?: string }, targetName: string): boolean {
+  return sealedBy !== undefined && sealedBy !== targetName
+}
+
 /** A file that the upstream cannot read. `canRead`: it reads files, but not from a URL. */
 export function unreadableFile({ filename }: FilePart, canRead: boolean): AppError {
   const file = filename === null ? 'a file' : `the file ${filename}`

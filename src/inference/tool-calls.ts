@@ -13,6 +13,8 @@ export type ToolCallPiece = {
   name: string
   /** The next piece of the arguments. */
   text: string
+  /** A vendor's additions to the call. */
+  extra?: unknown
 }
 
 export type ToolCallsOptions = {
@@ -20,6 +22,8 @@ export type ToolCallsOptions = {
   head(upstreamName: string): Omit<ToolCallHead, 'callId'>
   /** Closes the open block and returns the number of the next one. */
   openBlock(out: GenerationEvent[]): number
+  /** Receives the vendor's additions to a call, before its block if they precede it. */
+  addExtra?(callId: string, extra: unknown): void
   /** The ids of calls in earlier turns. */
   takenCallIds: ReadonlySet<string>
   /** The most held argument text. */
@@ -43,6 +47,7 @@ type Call = {
   held: string
   isEmpty: boolean
   json: JsonProgress
+  extra: unknown
   open: { block: number; head: ToolCallHead } | null
   ended: boolean
 }
@@ -79,6 +84,10 @@ export class ToolCalls {
     if (call.id === '') call.id = piece.id
     if (call.name === '') call.name = piece.name
     if (piece.text !== '') this.#addText(call, piece.text)
+    if (piece.extra) {
+      if (call.open === null) call.extra = piece.extra
+      else this.#options.addExtra?.(call.open.head.callId, piece.extra)
+    }
     this.#advance(out)
   }
 
@@ -117,7 +126,16 @@ export class ToolCalls {
     this.#callCount++
     if (this.#callCount > callsMax) throw invalid('too many tool calls')
     const json = { depth: 0, inString: false, escaped: false, started: false }
-    const call: Call = { id, name, held: '', isEmpty: true, json, open: null, ended: false }
+    const call: Call = {
+      id,
+      name,
+      held: '',
+      isEmpty: true,
+      json,
+      extra: null,
+      open: null,
+      ended: false,
+    }
     this.#byIndex.set(index, call)
     if (id !== '') this.#byId.set(id, call)
     this.#queue.push(call)
@@ -149,6 +167,7 @@ export class ToolCalls {
   #open(call: Call, out: GenerationEvent[]) {
     if (call.open === null) {
       const head = { callId: this.#assignCallId(call.id), ...this.#options.head(call.name) }
+      if (call.extra) this.#options.addExtra?.(head.callId, call.extra)
       call.open = { block: this.#options.openBlock(out), head }
       this.count++
       out.push({ type: 'tool-call-start', block: call.open.block, call: head })

@@ -1,14 +1,16 @@
 import { postEmbeddings } from '#inference/embeddings.ts'
-import { HttpGeneration } from '#inference/http-generation.ts'
+import { HttpGeneration, type PreparedRequest } from '#inference/http-generation.ts'
 import { fetchModelList } from '#inference/model-list.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { postRerank } from '#inference/rerank.ts'
 import { callIdsOf } from '#inference/tool-calls.ts'
 import { createToolNames } from '#inference/tools.ts'
 import type { Adapter, AdapterContext } from '#inference/upstream.ts'
+import { targetName } from '#inference/upstream-fields.ts'
 import { countTokens } from './count.ts'
 import { ChatDecoder } from './decode.ts'
 import { encodeChatRequest } from './encode.ts'
+import { learnRefusal, readRefusal, refusedFields, withoutFields } from './refusals.ts'
 
 /** Servers that speak chat completions: vLLM, llama.cpp, Ollama, hosted APIs. */
 export const chatCompletions: Adapter = {
@@ -20,17 +22,37 @@ export const chatCompletions: Adapter = {
 }
 
 function generate(request: GenerationRequest, context: AdapterContext) {
-  return new HttpGeneration(context, '/chat/completions', () => {
-    const { quirks } = context.upstream
-    const toolNames = createToolNames(request)
-    const body = encodeChatRequest(request, { model: context.model, quirks, toolNames })
-    const decoder = new ChatDecoder({
-      toolNames,
-      thinkTags: quirks.thinkTags,
-      logprobs: request.sampling.topLogprobs !== null,
-      takenCallIds: callIdsOf(request),
-      toolArgumentCharsMax: context.limits.toolArgumentCharsMax,
-    })
-    return { body: JSON.stringify(body), decoder }
+  return new HttpGeneration(context, '/chat/completions', () => prepare(request, context))
+}
+
+function prepare(request: GenerationRequest, context: AdapterContext): PreparedRequest {
+  const { quirks } = context.upstream
+  const name = targetName(context)
+  const toolNames = createToolNames(request)
+  const target = { model: context.model, targetName: name, quirks, toolNames }
+  const body = encodeChatRequest(request, target)
+  const decoder = new ChatDecoder({
+    toolNames,
+    thinkTags: quirks.thinkTags,
+    logprobs: request.sampling.topLogprobs !== null,
+    takenCallIds: callIdsOf(request),
+    toolArgumentCharsMax: context.limits.toolArgumentCharsMax,
+    sealedBy: name,
   })
+  return prepareWithout(refusedFields(name))
+
+  function prepareWithout(refused: ReadonlySet<string>): PreparedRequest {
+    const sent = withoutFields(body, refused)
+    return {
+      body: JSON.stringify(sent),
+      decoder,
+      accepted: () => {
+        if (refused.size > refusedFields(name).size) learnRefusal(name, refused)
+      },
+      afterRefusal(error) {
+        const named = readRefusal(error, sent)
+        return named === null ? null : prepareWithout(new Set([...refused, ...named]))
+      },
+    }
+  }
 }

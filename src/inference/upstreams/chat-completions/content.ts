@@ -1,11 +1,14 @@
-import type { GenerationEvent, TokenLogprob } from '#inference/events.ts'
+import { invalidResponse } from '#inference/decode-errors.ts'
+import type { GenerationEvent, HostedToolItem, TokenLogprob } from '#inference/events.ts'
 import { ToolCalls } from '#inference/tool-calls.ts'
 import type { ToolNames } from '#inference/tools.ts'
 import { readJsonText, readRecords, readString } from '#inference/upstream-fields.ts'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 import { Citations } from './citations.ts'
+import { AudioReader, imageItem } from './media.ts'
 import type { TextField } from './read.ts'
 import { createThinkTagSplitter, type ThinkTagReader, type ThinkTagSplitter } from './think-tags.ts'
+import { textOfDetails, VendorStateReader } from './vendor-state.ts'
 
 export type ContentOptions = {
   toolNames: ToolNames
@@ -14,7 +17,12 @@ export type ContentOptions = {
   /** Call ids in the history of the request. */
   takenCallIds: ReadonlySet<string>
   toolArgumentCharsMax: number
+  /** `sealedBy` of the reasoning in this response; without it, none is returned to its maker. */
+  sealedBy?: string
 }
+
+/** The most images of one response. */
+const imagesMax = 64
 
 type BlockKind = 'answer' | 'refusal' | 'reasoning'
 
@@ -38,11 +46,18 @@ export class Content {
   #heldLogprobs: TokenLogprob[] = []
   #sawText = false
   #sawReasoning = false
+  #images = 0
+  #audio: AudioReader | null = null
+  readonly #sealedBy: string | undefined
+  #vendor: VendorStateReader | null = null
 
-  constructor({ toolNames, thinkTags, takenCallIds, toolArgumentCharsMax }: ContentOptions) {
+  constructor(options: ContentOptions) {
+    const { toolNames, thinkTags, takenCallIds, toolArgumentCharsMax, sealedBy } = options
+    this.#sealedBy = sealedBy
     this.#calls = new ToolCalls({
       head: toolNames.head,
       openBlock: (out) => this.#claimBlock(out),
+      addExtra: (callId, extra) => this.#openVendor()?.addExtra(callId, extra),
       takenCallIds,
       heldCharsMax: toolArgumentCharsMax,
     })
@@ -60,12 +75,12 @@ export class Content {
 
   /** Reads one increment of a choice, or a whole message. */
   read(delta: JsonObject, out: GenerationEvent[], logprobs: Logprobs) {
-    // A server that sends both fields sends the same text in both.
-    const reasoning = readString(delta['reasoning_content']) || readString(delta['reasoning'])
-    this.#write('reasoning', reasoning, out)
-    const { content, annotations, function_call: legacyCall } = delta
+    const { content, annotations, function_call: legacyCall, audio } = delta
+    this.#readReasoning(delta, out)
     if (typeof content === 'string') this.#writeContent(content, out, logprobs)
     else for (const part of readRecords(content)) this.#readPart(part, out, logprobs)
+    if (isRecord(audio)) this.#readAudio(audio, content, out)
+    for (const image of readRecords(delta['images'])) this.#writeImage(image, out)
     this.#write('refusal', readString(delta['refusal']), out)
     for (const annotation of readRecords(annotations)) this.citations.readAnnotation(annotation)
     for (const [position, call] of readRecords(delta['tool_calls']).entries()) {
@@ -77,11 +92,15 @@ export class Content {
 
   /** Reads a message that repeats the whole response: only content that no delta contained. */
   readMessage(message: JsonObject, out: GenerationEvent[], logprobs: Logprobs) {
-    const { content, refusal, reasoning, reasoning_content, annotations, ...calls } = message
+    const { content, refusal, annotations, images, audio, tool_calls, function_call } = message
+    const { reasoning, reasoning_content, thinking, reasoning_details, extra_content } = message
     const missing = {
       ...(this.#sawText ? {} : { content, refusal }),
-      ...(this.#sawReasoning ? {} : { reasoning, reasoning_content }),
-      ...(this.hasCalls ? {} : calls),
+      ...(this.#sawReasoning ? {} : { reasoning, reasoning_content, thinking }),
+      ...(this.hasCalls ? {} : { tool_calls, function_call }),
+      ...(this.#images > 0 ? {} : { images }),
+      ...(this.#audio !== null ? {} : { audio }),
+      ...(this.#vendor !== null ? {} : { reasoning_details, extra_content }),
       annotations,
     }
     this.read(missing, out, logprobs)
@@ -97,18 +116,76 @@ export class Content {
   end(out: GenerationEvent[], cut: boolean) {
     this.#splitter?.end(this.#splitReader(out, undefined))
     this.#calls.close(out, cut)
-    this.#close(out, !cut)
+    // Nothing may follow a truncated call.
+    const hasAudio = this.#audio?.hasData === true && !(cut && this.hasCalls)
+    this.#close(out, !cut || hasAudio)
+    if (hasAudio) this.#emitItem(this.#audio?.take(cut ? 'incomplete' : 'completed'), out)
+    if (!cut) this.#emitState(out)
+  }
+
+  #readReasoning(delta: JsonObject, out: GenerationEvent[]) {
+    const { reasoning_content, reasoning, thinking, reasoning_details, extra_content } = delta
+    if (reasoning_details) this.#openVendor()?.addDetails(reasoning_details)
+    if (extra_content) this.#openVendor()?.addExtra(null, extra_content)
+    // A server that sends several fields sends the same text in each.
+    const text =
+      readString(reasoning_content) ||
+      readString(reasoning) ||
+      readString(thinking) ||
+      textOfDetails(reasoning_details)
+    this.#write('reasoning', text, out)
+  }
+
+  /** The transcript is the answer, unless the server repeats it as content. */
+  #readAudio(audio: JsonObject, content: unknown, out: GenerationEvent[]) {
+    this.#audio ??= new AudioReader()
+    const transcript = this.#audio.add(audio)
+    if (readString(content) === '') this.#write('answer', transcript, out)
+  }
+
+  #writeImage(image: JsonObject, out: GenerationEvent[]) {
+    const item = imageItem(image)
+    if (item === null) return
+    this.#images += 1
+    if (this.#images > imagesMax) throw invalidResponse('sent too many images')
+    this.#calls.close(out, false)
+    this.#emitItem(item, out)
+  }
+
+  #emitItem(item: HostedToolItem | undefined, out: GenerationEvent[]) {
+    if (item === undefined) return
+    const block = this.#claimBlock(out)
+    out.push({ type: 'hosted-tool-start', block, item }, { type: 'hosted-tool-end', block, item })
+  }
+
+  /** Null where the state could not be returned to its maker. */
+  #openVendor(): VendorStateReader | null {
+    if (this.#sealedBy !== undefined) this.#vendor ??= new VendorStateReader()
+    return this.#vendor
+  }
+
+  /** Emits state that belongs to no reasoning as a block without text. */
+  #emitState(out: GenerationEvent[]) {
+    const sealed = this.#vendor?.take() ?? null
+    if (sealed === null) return
+    const block = ++this.#block
+    out.push({ type: 'reasoning-start', block })
+    out.push({ type: 'reasoning-end', block, complete: true, ...this.#seal(sealed) })
+  }
+
+  #seal(sealed: string | null): { sealed?: string; sealedBy?: string } {
+    if (this.#sealedBy === undefined) return {}
+    return { ...(sealed === null ? {} : { sealed }), sealedBy: this.#sealedBy }
   }
 
   /** Content as a list of parts, which Mistral uses for reasoning. */
-  #readPart(
-    { type, thinking, text, refusal }: JsonObject,
-    out: GenerationEvent[],
-    logprobs: Logprobs,
-  ) {
+  #readPart(part: JsonObject, out: GenerationEvent[], logprobs: Logprobs) {
+    const { type, thinking, text, refusal } = part
     if (type === 'thinking') {
       const pieces = Array.isArray(thinking) ? readRecords(thinking) : [{ text: thinking }]
       for (const piece of pieces) this.#write('reasoning', readString(piece['text']), out)
+    } else if (type === 'image_url') {
+      this.#writeImage(part, out)
     } else if (readString(text) !== '') {
       this.#writeContent(readString(text), out, logprobs)
     } else {
@@ -116,7 +193,8 @@ export class Content {
     }
   }
 
-  #readCall({ index, id, function: call }: JsonObject, position: number, out: GenerationEvent[]) {
+  #readCall(entry: JsonObject, position: number, out: GenerationEvent[]) {
+    const { index, id, function: call, extra_content: extra } = entry
     const { name, arguments: input } = asRecord(call)
     const indexGiven = typeof index === 'number'
     const piece = {
@@ -125,8 +203,9 @@ export class Content {
       id: readString(id),
       name: readString(name),
       text: readJsonText(input),
+      extra,
     }
-    if (piece.id === '' && piece.name === '' && piece.text === '') return
+    if (piece.id === '' && piece.name === '' && piece.text === '' && !extra) return
     this.#dropHeld()
     this.#calls.push(piece, out)
   }
@@ -162,7 +241,7 @@ export class Content {
 
   #begin(kind: BlockKind, out: GenerationEvent[]) {
     this.#calls.close(out, false)
-    const block = this.#claimBlock(out)
+    const block = this.#claimBlock(out, kind)
     this.#open = kind
     this.#textChars = 0
     this.#citingText = this.citations.wantsText() ? '' : null
@@ -190,8 +269,10 @@ export class Content {
 
   #close(out: GenerationEvent[], complete: boolean) {
     const block = this.#block
-    if (this.#open === 'reasoning') out.push({ type: 'reasoning-end', block, complete })
-    else if (this.#open !== null) {
+    if (this.#open === 'reasoning') {
+      const seal = this.#seal(this.#vendor?.take() ?? null)
+      out.push({ type: 'reasoning-end', block, complete, ...seal })
+    } else if (this.#open !== null) {
       if (this.#open === 'answer') {
         for (const citation of this.citations.take(this.#citingText, this.#textChars)) {
           out.push({ type: 'citation', block, citation })
@@ -203,8 +284,10 @@ export class Content {
   }
 
   /** Closes the open block and returns the number of a block that the caller opens. */
-  #claimBlock(out: GenerationEvent[]): number {
+  #claimBlock(out: GenerationEvent[], kind?: BlockKind): number {
     this.#close(out, true)
+    // State that precedes reasoning is part of it.
+    if (kind !== 'reasoning') this.#emitState(out)
     this.#block += 1
     return this.#block
   }

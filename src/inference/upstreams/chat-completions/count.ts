@@ -2,6 +2,7 @@ import type { ContentPart, GenerationRequest, RequestItem } from '#inference/req
 import { mediaTokens } from '#inference/token-estimate.ts'
 import { createToolNames } from '#inference/tools.ts'
 import type { AdapterContext } from '#inference/upstream.ts'
+import { targetName } from '#inference/upstream-fields.ts'
 import { postToCounter, readCount } from '#inference/upstream-http.ts'
 import { encodeChatRequest } from './encode.ts'
 
@@ -30,10 +31,16 @@ const counters: Readonly<
 type ChatPrompt = { readonly [field: string]: unknown }
 
 /** The fields of a chat request that determine the prompt. */
-function encodePrompt(request: GenerationRequest, { upstream, model }: AdapterContext): ChatPrompt {
+function encodePrompt(request: GenerationRequest, context: AdapterContext): ChatPrompt {
+  const { upstream, model } = context
   const { quirks } = upstream
   const toolNames = createToolNames(request)
-  const body = encodeChatRequest(request, { model, quirks, toolNames })
+  const body = encodeChatRequest(request, {
+    model,
+    targetName: targetName(context),
+    quirks,
+    toolNames,
+  })
   const names = ['model', 'messages', 'tools', 'chat_template_kwargs']
   return Object.fromEntries(names.map((name) => [name, body[name]]))
 }

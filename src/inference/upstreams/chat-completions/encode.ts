@@ -14,6 +14,8 @@ import type { ChatMessage } from './wire.ts'
 export type ChatTarget = {
   /** The model's name at the upstream. */
   model: string
+  /** The name of the target, as `ReasoningItem.sealedBy` records it. */
+  targetName: string
   quirks: UpstreamQuirks
   toolNames: ToolNames
 }
@@ -27,12 +29,12 @@ export function encodeChatRequest(
   request: GenerationRequest,
   target: ChatTarget,
 ): Record<string, unknown> {
-  const { quirks, toolNames, model } = target
+  const { quirks, toolNames, model, targetName } = target
   const { sampling } = request
   const tools = encodeTools(toolNames, quirks)
   return {
     model,
-    ...encodeConversation(request, { quirks, toolNames }),
+    ...encodeConversation(request, { quirks, toolNames, targetName }),
     stream: true,
     stream_options: quirks.streamUsage ? { include_usage: true } : undefined,
     tools: tools.length === 0 ? undefined : tools,
@@ -43,6 +45,8 @@ export function encodeChatRequest(
     [quirks.maxTokensField]: sampling.maxOutputTokens ?? undefined,
     temperature: sampling.temperature ?? undefined,
     top_p: sampling.topP ?? undefined,
+    // Not part of OpenAI's API, but most servers take it; one that refuses it is remembered.
+    top_k: sampling.topK ?? undefined,
     presence_penalty: sampling.presencePenalty ?? undefined,
     frequency_penalty: sampling.frequencyPenalty ?? undefined,
     logprobs: sampling.topLogprobs === null ? undefined : true,
@@ -55,7 +59,7 @@ export function encodeChatRequest(
 /** The messages, and the fields that make the model continue the last one. */
 function encodeConversation(
   request: GenerationRequest,
-  context: Pick<ChatTarget, 'quirks' | 'toolNames'>,
+  context: Pick<ChatTarget, 'quirks' | 'toolNames' | 'targetName'>,
 ): Record<string, unknown> {
   const { prefill } = context.quirks
   if (prefill === 'none') refusePrefill(request)

@@ -1,5 +1,6 @@
 import {
   type FilePart,
+  isMadeElsewhere,
   markLateSystem,
   reasoningText,
   splitHead,
@@ -21,14 +22,20 @@ import {
   type ToolResultItem,
 } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
+import { openVendorState, type VendorState } from './vendor-state.ts'
 import type { ChatMessage, ChatPart, ChatToolCall, ReasoningFields } from './wire.ts'
 
-type Context = { readonly quirks: UpstreamQuirks; readonly toolNames: ToolNames }
+type Context = {
+  readonly quirks: UpstreamQuirks
+  readonly toolNames: ToolNames
+  /** The target that reads the messages, as `ReasoningItem.sealedBy` names it. */
+  readonly targetName: string
+}
 
 type MessageItem = Extract<RequestItem, { type: 'message' }>
 
 /** The items of the assistant between two items of other roles; they become one message. */
-type Turn = { reasoning: string[]; texts: string[]; calls: ToolCallItem[] }
+type Turn = VendorState & { reasoning: string[]; texts: string[]; calls: ToolCallItem[] }
 
 type Conversation = Context & {
   readonly messages: ChatMessage[]
@@ -49,7 +56,7 @@ export function encodeMessages(request: GenerationRequest, context: Context): Ch
     messages: [],
     results: indexResults(rest),
     lateSystem: [],
-    turn: { reasoning: [], texts: [], calls: [] },
+    turn: emptyTurn(),
   }
   const { messages, results } = conversation
   const { instructions } = request
@@ -67,10 +74,13 @@ export function encodeMessages(request: GenerationRequest, context: Context): Ch
 }
 
 function addItem(conversation: Conversation, item: RequestItem): void {
-  const { turn } = conversation
+  const { turn, targetName } = conversation
   if (item.type === 'native') return
   if (item.type === 'reasoning') {
+    // Reasoning returns to its maker only; where the maker is unknown, it may be this one.
+    if (isMadeElsewhere(item, targetName)) return
     turn.reasoning.push(reasoningText(item))
+    if (item.sealedBy === targetName) openVendorState(item.sealed ?? '', turn)
   } else if (item.type === 'tool-call') {
     turn.calls.push(item)
   } else if (item.type === 'message' && item.role === 'assistant') {
@@ -81,20 +91,34 @@ function addItem(conversation: Conversation, item: RequestItem): void {
   }
 }
 
+function emptyTurn(): Turn {
+  return { reasoning: [], texts: [], calls: [], details: [], extras: [] }
+}
+
 function endTurn(conversation: Conversation): void {
   const { messages, results, quirks, toolNames, turn } = conversation
-  conversation.turn = { reasoning: [], texts: [], calls: [] }
+  conversation.turn = emptyTurn()
   const content = joinTexts(turn.texts)
   // Reasoning without an answer or a call needs no message.
   if (content === '' && turn.calls.length === 0) return
   flushLateSystem(conversation)
   const reasoning = joinTexts(turn.reasoning)
-  const calls = turn.calls.map((call) => encodeCall(call, toolNames))
+  const { details, extras } = turn
+  const extraOf = (callId: string | null) => {
+    const found = extras.find((extra) => extra.callId === callId)
+    return found === undefined ? {} : { extra_content: found.extra }
+  }
+  const calls = turn.calls.map((call) => ({
+    ...encodeCall(call, toolNames),
+    ...extraOf(call.callId),
+  }))
   messages.push({
     role: 'assistant',
     content,
     ...(reasoning === '' ? {} : reasoningFields(reasoning, quirks)),
+    ...(details.length === 0 ? {} : { reasoning_details: details }),
     ...(calls.length === 0 ? {} : { tool_calls: calls }),
+    ...extraOf(null),
   })
   const attachments: ChatPart[] = []
   for (const call of turn.calls) {

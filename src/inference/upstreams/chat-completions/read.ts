@@ -5,7 +5,7 @@ import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 /** The fields of a delta that carry text. */
 export type TextField = (typeof textFields)[number]
 
-const textFields = ['content', 'reasoning_content', 'reasoning'] as const
+const textFields = ['content', 'reasoning_content', 'reasoning', 'thinking'] as const
 
 /**
  * The text of a chunk without other content, or whose other content would change nothing if it was
@@ -15,8 +15,7 @@ export function readPlainText({ choices }: JsonObject): { field: TextField; text
   if (!Array.isArray(choices) || choices.length !== 1 || !isRecord(choices[0])) return null
   const { delta, message, finish_reason } = choices[0]
   if (isPresent(finish_reason) || isPresent(message) || !isRecord(delta)) return null
-  const { refusal, tool_calls, function_call, annotations } = delta
-  if ([refusal, tool_calls, function_call, annotations].some(isPresent)) return null
+  if (otherFields.some((name) => isPresent(delta[name]))) return null
   const [field, ...others] = textFields.filter((name) => isPresent(delta[name]))
   const text = field === undefined ? undefined : delta[field]
   return field === undefined || others.length > 0 || typeof text !== 'string'
@@ -24,14 +23,11 @@ export function readPlainText({ choices }: JsonObject): { field: TextField; text
     : { field, text }
 }
 
-/** The fields of a delta or message that hold output. */
-const outputFields = [
-  ...textFields,
-  'refusal',
-  'tool_calls',
-  'function_call',
-  'annotations',
-] as const
+/** The fields of a delta or message that hold other output. */
+const otherFields = [
+  ...['refusal', 'tool_calls', 'function_call', 'annotations', 'images', 'audio'],
+  ...['reasoning_details', 'extra_content'],
+]
 
 /** Whether a chunk holds token counts and no output. */
 export function isTrailer({ usage, choices }: JsonObject): boolean {
@@ -39,7 +35,7 @@ export function isTrailer({ usage, choices }: JsonObject): boolean {
   return readRecords(choices).every(({ delta, message }) =>
     [delta, message].every((part) => {
       const fields = asRecord(part)
-      return !outputFields.some((name) => isPresent(fields[name]))
+      return ![...textFields, ...otherFields].some((name) => isPresent(fields[name]))
     }),
   )
 }
@@ -97,7 +93,10 @@ export function readUsage(wire: unknown): Usage | null {
   return {
     inputTokens: input,
     cachedTokens:
-      readCount(inputDetails['cached_tokens']) ?? readCount(usage['prompt_cache_hit_tokens']) ?? 0,
+      readCount(inputDetails['cached_tokens']) ??
+      readCount(usage['cached_tokens']) ??
+      readCount(usage['prompt_cache_hit_tokens']) ??
+      0,
     cacheWriteTokens: readCount(inputDetails['cache_write_tokens']) ?? 0,
     outputTokens,
     reasoningTokens,

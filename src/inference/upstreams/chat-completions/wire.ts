@@ -1,3 +1,5 @@
+import type { JsonObject } from '#lib/json.ts'
+
 /** One message of a chat request. */
 export type ChatMessage =
   | { role: 'system' | 'developer'; content: string }
@@ -7,6 +9,8 @@ export type ChatMessage =
       content: string
       tool_calls?: ChatToolCall[]
       prefix?: true
+      reasoning_details?: JsonObject[]
+      extra_content?: JsonObject
     } & ReasoningFields)
   | { role: 'tool'; tool_call_id: string; content: string }
 
@@ -15,6 +19,7 @@ export type ReasoningFields = { reasoning?: string; reasoning_content?: string }
 export type ChatToolCall = {
   id: string
   type: 'function'
+  extra_content?: JsonObject
   function: { name: string; arguments: string }
 }
 

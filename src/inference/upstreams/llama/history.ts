@@ -77,7 +77,8 @@ function encodeModelItem(
     case 'native':
       return []
     case 'reasoning': {
-      const text = reasoningText(item)
+      // Reasoning with a known maker comes from an upstream, to which alone it returns.
+      const text = item.sealedBy === undefined ? reasoningText(item) : ''
       return text === '' ? [] : [{ type: 'segment', segmentType: 'thought', text, ended: true }]
     }
     case 'message': {

@@ -1,4 +1,4 @@
-import { reasoningText } from '#inference/message-parts.ts'
+import { isMadeElsewhere, reasoningText } from '#inference/message-parts.ts'
 import type { ContentPart, ReasoningItem, RequestItem } from '#inference/request.ts'
 import { markFailure } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
@@ -93,7 +93,7 @@ function encodeReasoning(item: ReasoningItem, { quirks, targetName }: ItemTarget
   if (isSealedFor(targetName, item)) {
     return [{ type: 'reasoning', summary, encrypted_content: item.sealed }]
   }
-  const text = reasoningText(item)
+  const text = isMadeElsewhere(item, targetName) ? '' : reasoningText(item)
   if (text === '' || quirks.reasoningFields.length === 0) return []
   return [{ type: 'reasoning', summary, content: [{ type: 'reasoning_text', text }] }]
 }

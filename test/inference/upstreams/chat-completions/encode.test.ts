@@ -11,6 +11,7 @@ function encode(given: Partial<GenerationRequest> = {}, quirks: Partial<Upstream
   const body = encodeChatRequest(request, {
     model: 'upstream-model',
     quirks: { ...defaultQuirks, ...quirks },
+    targetName: 'upstream/m',
     toolNames: createToolNames(request),
   })
   return JSON.parse(JSON.stringify(body))

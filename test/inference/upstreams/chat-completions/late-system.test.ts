@@ -10,7 +10,11 @@ import { defaultQuirks, makeRequest } from '#test/support/generation.ts'
 function encode(items: RequestItem[], quirks: Partial<UpstreamQuirks> = {}) {
   const request = makeRequest({ items, instructions: 'You are a demo.' })
   const all = { ...defaultQuirks, ...quirks }
-  return encodeMessages(request, { quirks: all, toolNames: createToolNames(request) }).slice(1)
+  return encodeMessages(request, {
+    quirks: all,
+    targetName: 'upstream/m',
+    toolNames: createToolNames(request),
+  }).slice(1)
 }
 
 const says = (role: Role, ...parts: (string | ContentPart)[]): RequestItem => ({

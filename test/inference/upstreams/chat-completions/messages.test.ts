@@ -9,6 +9,7 @@ function encode(given: Partial<GenerationRequest>, quirks: Partial<UpstreamQuirk
   const request = makeRequest(given)
   return encodeMessages(request, {
     quirks: { ...defaultQuirks, ...quirks },
+    targetName: 'upstream/m',
     toolNames: createToolNames(request),
   })
 }

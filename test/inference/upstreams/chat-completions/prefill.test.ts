@@ -16,7 +16,12 @@ const request = makeRequest({ items: [userMessage('JSON?'), beginning], prefille
 
 function encode(prefill: UpstreamQuirks['prefill'], given = request) {
   const quirks = { ...defaultQuirks, prefill }
-  return encodeChatRequest(given, { model: 'm', quirks, toolNames: createToolNames(given) })
+  return encodeChatRequest(given, {
+    model: 'm',
+    targetName: 'upstream/m',
+    quirks,
+    toolNames: createToolNames(given),
+  })
 }
 
 const messages = [
