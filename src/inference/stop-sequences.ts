@@ -1,7 +1,10 @@
 import { AppError } from '#lib/errors.ts'
-import type { EventBatch, GenerationEvent } from './events.ts'
+import { asRecord, type JsonObject } from '#lib/json.ts'
+import { type EventBatch, type GenerationEvent, type RelayFrame, withRelay } from './events.ts'
 import type { Generate } from './inference.ts'
 import { endEarly, finishEarly, type ScanResult } from './single-call.ts'
+import { estimateTextTokens } from './token-estimate.ts'
+import { readString } from './upstream-fields.ts'
 
 /** All stop sequences of a request together: the automaton grows with their length. */
 const sequenceCharsMax = 16_384
@@ -11,8 +14,8 @@ const sequenceCharsMax = 16_384
  * sequence that completes first wins; of several, the longest. Only text that may be the start of a
  * sequence is held back. The upstream request ends at a match, so its usage is usually unknown.
  *
- * Only response text is searched, each block separately. Relayed frames pass unchanged: their upstream
- * received the sequences and reports the match.
+ * Only response text is searched, each block separately. Relayed frames are cut at the same place, for
+ * upstreams that ignore the sequences.
  */
 export function withStopSequences(generate: Generate): Generate {
   return (job) => {
@@ -22,65 +25,148 @@ export function withStopSequences(generate: Generate): Generate {
   }
 }
 
-/** Scans one generation. */
+/** Scans one generation: its events, and beside them its relayed frames. */
 function createScan(sequences: readonly string[]): (batch: EventBatch) => ScanResult {
   const automaton = buildAutomaton(sequences)
+  const text = new TextScan(automaton)
+  const frames = new FrameScan(new TextScan(automaton))
   /** The open text block, if it is response text. */
   let block: number | null = null
-  let state = start
-  /** The end of the text, which may be the start of a sequence. */
-  let held = ''
 
-  /** Emits held text except its last characters. */
-  const emit = (out: GenerationEvent[], charsToHold: number) => {
-    const cut = held.length - charsToHold
-    if (cut === 0 || block === null) return
-    out.push({ type: 'text-delta', block, text: held.slice(0, cut) })
-    held = held.slice(cut)
-  }
-  /** Scans a text delta; returns the sequence that it completes. */
-  const scanDelta = (event: TextDelta, out: GenerationEvent[]): string | null => {
-    const { text } = event
-    for (let at = 0; at < text.length; at++) {
-      state = automaton.step(state, text.charCodeAt(at))
-      const matchedChars = automaton.matchedChars(state)
-      if (matchedChars === 0) continue
-      held += text.slice(0, at + 1)
-      emit(out, matchedChars)
-      return held
-    }
-    const depth = automaton.depth(state)
-    if (depth === 0 && held === '') out.push(event)
-    else {
-      held += text
-      emit(out, depth)
-    }
-    return null
-  }
-  return (batch) => {
-    if (batch.relay !== undefined) return { events: batch, isEnd: false }
+  const scanEvents = (batch: EventBatch): ScanResult => {
     const out: GenerationEvent[] = []
+    const emit = (piece: string) => {
+      if (piece !== '' && block !== null) out.push({ type: 'text-delta', block, text: piece })
+    }
     for (const event of batch) {
       if (event.type === 'text-delta' && event.block === block) {
-        const stopSequence = scanDelta(event, out)
-        if (stopSequence === null) continue
+        const piece = text.push(event.text)
+        if (piece === event.text && text.matched === null) out.push(event)
+        else emit(piece)
+        if (text.matched === null) continue
         out.push({ type: 'text-end', block, complete: true })
-        out.push(finishEarly(batch, 'stop-sequence', stopSequence))
+        out.push(finishEarly(batch, 'stop-sequence', text.matched))
         return { events: out, isEnd: true }
       }
       if (event.type === 'text-start') block = event.form === 'answer' ? event.block : null
       if (event.type === 'text-end') {
-        emit(out, 0)
+        emit(text.flush())
         block = null
-        state = start
       }
       out.push(event)
     }
     return { events: out, isEnd: false }
   }
+  return (batch) => {
+    const { events, isEnd } = scanEvents(batch)
+    const { relay } = batch
+    if (relay === undefined) return { events, isEnd }
+    const scanned = { ...relay, frames: frames.scan(relay.frames) }
+    return { events: withRelay([...events], scanned), isEnd }
+  }
 }
 
-type TextDelta = Extract<GenerationEvent, { type: 'text-delta' }>
+/** Finds the first stop sequence in the texts of one block after the other. */
+class TextScan {
+  readonly #automaton: Automaton
+  #state = start
+  /** The end of the text, which may be the start of a sequence. */
+  #held = ''
+  /** The sequence that ended the text. */
+  matched: string | null = null
+
+  constructor(automaton: Automaton) {
+    this.#automaton = automaton
+  }
+
+  /** Adds text; returns what can be emitted of it and of held text. */
+  push(text: string): string {
+    const automaton = this.#automaton
+    for (let at = 0; at < text.length; at++) {
+      this.#state = automaton.step(this.#state, text.charCodeAt(at))
+      const matchedChars = automaton.matchedChars(this.#state)
+      if (matchedChars === 0) continue
+      const all = this.#held + text.slice(0, at + 1)
+      this.matched = all.slice(all.length - matchedChars)
+      return all.slice(0, all.length - matchedChars)
+    }
+    const depth = automaton.depth(this.#state)
+    if (depth === 0 && this.#held === '') return text
+    const all = this.#held + text
+    this.#held = all.slice(all.length - depth)
+    return all.slice(0, all.length - depth)
+  }
+
+  /** Ends the block; returns the held text. */
+  flush(): string {
+    const held = this.#held
+    this.#held = ''
+    this.#state = start
+    return held
+  }
+}
+
+/** Cuts the relayed frames of a Messages stream at the first stop sequence, and ends them there. */
+class FrameScan {
+  readonly #text: TextScan
+  /** The index of the open text block. */
+  #index: unknown = null
+  #written = ''
+
+  constructor(text: TextScan) {
+    this.#text = text
+  }
+
+  scan(frames: readonly RelayFrame[]): RelayFrame[] {
+    const out: RelayFrame[] = []
+    for (const frame of frames) {
+      if (this.#text.matched !== null) break
+      const { type, index } = frame.payload
+      const delta = asRecord(frame.payload['delta'])
+      if (type === 'content_block_start') {
+        const isText = asRecord(frame.payload['content_block'])['type'] === 'text'
+        this.#index = isText ? index : null
+      } else if (delta['type'] === 'text_delta' && this.#index !== null) {
+        this.#scanText(frame, readString(delta['text']), out)
+        continue
+      } else if (type === 'content_block_stop') {
+        this.#emit(this.#text.flush(), out)
+        this.#index = null
+      }
+      out.push(frame)
+    }
+    if (this.#text.matched !== null) this.#end(this.#text.matched, frames, out)
+    return out
+  }
+
+  #scanText(frame: RelayFrame, text: string, out: RelayFrame[]) {
+    const piece = this.#text.push(text)
+    this.#written += piece
+    if (piece === text && this.#text.matched === null) out.push(frame)
+    else this.#emit(piece, out)
+  }
+
+  #emit(text: string, out: RelayFrame[]) {
+    if (text === '') return
+    const delta = { type: 'text_delta', text }
+    out.push(frameOf({ type: 'content_block_delta', index: this.#index, delta }))
+  }
+
+  #end(stopSequence: string, frames: readonly RelayFrame[], out: RelayFrame[]) {
+    const last = frames.find(({ payload }) => payload['type'] === 'message_delta')
+    const delta = { stop_reason: 'stop_sequence', stop_sequence: stopSequence }
+    const usage = last?.payload['usage'] ?? { output_tokens: estimateTextTokens(this.#written) }
+    out.push(
+      frameOf({ type: 'content_block_stop', index: this.#index }),
+      frameOf({ type: 'message_delta', delta, usage }),
+      frameOf({ type: 'message_stop' }),
+    )
+  }
+}
+
+function frameOf(payload: JsonObject): RelayFrame {
+  return { payload, data: JSON.stringify(payload) }
+}
 
 /** Finds any of several sequences in one pass. */
 type Automaton = {

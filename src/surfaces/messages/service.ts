@@ -4,6 +4,7 @@ import type { CallerContext } from '#api/endpoint.ts'
 import type { Config } from '#config/schema.ts'
 import { type HostedToolbox, noHostedTools } from '#hosted-tools/hosted-tools.ts'
 import type { EventBatch } from '#inference/events.ts'
+import { withForcedCall } from '#inference/forced-call.ts'
 import type { Generate, Inference } from '#inference/inference.ts'
 import { withObjectArguments } from '#inference/object-arguments.ts'
 import type { GenerationRequest } from '#inference/request.ts'
@@ -154,7 +155,9 @@ async function composeGenerate(
     context,
   }: { request: GenerationRequest; agent: Agent | null; context: CallerContext },
 ): Promise<Generate> {
-  const checked = withCheckedOutput(withSingleCall(withStopSequences(inference.generate)))
+  const checked = withCheckedOutput(
+    withSingleCall(withForcedCall(withStopSequences(inference.generate))),
+  )
   // The protocol has no hosted tools, but an agent may have some.
   const requested = withAgentTools(noHostedTools, agent, { approvals: false })
   const hosted = await hostedTools.open(requested, {

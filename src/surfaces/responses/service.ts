@@ -4,6 +4,7 @@ import type { Config } from '#config/schema.ts'
 import type { HostedToolbox } from '#hosted-tools/hosted-tools.ts'
 import type { FrameSource } from '#http/event-stream.ts'
 import type { EventBatch } from '#inference/events.ts'
+import { withForcedCall } from '#inference/forced-call.ts'
 import type { Inference } from '#inference/inference.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { withSingleCall } from '#inference/single-call.ts'
@@ -182,7 +183,7 @@ async function planResponse(
   const { capabilities } = model
   const request = await deps.requestFiles.load(native.request, { targets, capabilities, context })
   const streams = parsed.stream || memory !== undefined
-  const checked = withCheckedOutput(withSingleCall(deps.inference.generate))
+  const checked = withCheckedOutput(withSingleCall(withForcedCall(deps.inference.generate)))
   const hosted = await deps.hostedTools.open(withAgentTools(parsed.hosted, agent), {
     caller: context.principal,
     tools: request.tools,

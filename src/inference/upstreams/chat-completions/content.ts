@@ -146,8 +146,7 @@ export class Content {
   #writeImage(image: JsonObject, out: GenerationEvent[]) {
     const item = imageItem(image)
     if (item === null) return
-    this.#images += 1
-    if (this.#images > imagesMax) throw invalidResponse('sent too many images')
+    if (++this.#images > imagesMax) throw invalidResponse('sent too many images')
     this.#calls.close(out, false)
     this.#emitItem(item, out)
   }
@@ -169,8 +168,8 @@ export class Content {
     const sealed = this.#vendor?.take() ?? null
     if (sealed === null) return
     const block = ++this.#block
-    out.push({ type: 'reasoning-start', block })
-    out.push({ type: 'reasoning-end', block, complete: true, ...this.#seal(sealed) })
+    const end = { type: 'reasoning-end', block, complete: true, ...this.#seal(sealed) } as const
+    out.push({ type: 'reasoning-start', block }, end)
   }
 
   #seal(sealed: string | null): { sealed?: string; sealedBy?: string } {
