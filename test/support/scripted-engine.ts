@@ -33,6 +33,8 @@ export type ScriptedEngineOptions = {
   /** Audio processed at once, after a pause of `pauseMs`. */
   readonly takeMs?: number
   readonly pauseMs?: number
+  /** It answers `finalize` when it is idle: audio written before that belongs to the utterance. */
+  readonly answersLate?: boolean
   /** Longer utterances are split. */
   readonly wordsMax?: number
   readonly sessionsMax?: number
@@ -138,12 +140,18 @@ class ScriptedSession implements EngineSession {
         return
       const job = this.#jobs.shift()
       if (job === undefined) return
-      if (typeof job === 'string') this.#respond(job)
+      if (job === 'finalize' && this.#options.answersLate && this.#isAudioWaiting()) {
+        this.#jobs.push(job)
+      } else if (typeof job === 'string') this.#respond(job)
       else takenMs += this.#take(job.samples)
     }
     if (!this.#isOver && this.#jobs.length > 0) {
       this.#timer = setTimeout(() => this.#work(), this.#options.pauseMs ?? 0)
     }
+  }
+
+  #isAudioWaiting(): boolean {
+    return this.#jobs.some((job) => typeof job !== 'string')
   }
 
   /** In pieces, so that it can crash anywhere. */

@@ -14,7 +14,7 @@ const finalizesMax = 1_000
 
 /**
  * Sends the audio of a session to its current engine: never more than the engine can process soon,
- * and never past a position for which finals are requested. Owns the replay buffer and the
+ * and never past a position for which finals are requested, until the engine has answered. Owns the replay buffer and the
  * outstanding finalize requests, which outlive engines. Positions are samples of the session.
  */
 export class AudioSender {
@@ -137,7 +137,9 @@ export class AudioSender {
 
   /** Returns whether there may be more to send. */
   #sendNext(connection: EngineConnection): boolean {
-    const finalizeAt = this.#finalizingAt === null ? (this.#finalizes[0]?.position ?? null) : null
+    // An engine that received the next utterance before its answer could join the two.
+    if (this.#finalizingAt !== null) return false
+    const finalizeAt = this.#finalizes[0]?.position ?? null
     if (finalizeAt !== null && finalizeAt <= this.sentUntil) {
       this.#finalizingAt = this.sentUntil
       connection.finalize()

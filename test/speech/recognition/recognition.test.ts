@@ -137,6 +137,38 @@ test('several finalize requests are each answered', async () => {
   expect(recorder.of('finalized').at(-1)).toEqual({ type: 'finalized', id: 'd', audioMs: 1_400 })
 })
 
+test('finals never contain audio from after their finalize, however many are outstanding', async () => {
+  // The engine answers each request late and joins utterances that it receives before its answer.
+  const engine = createScriptedEngine({ takeMs: 50, pauseMs: 5, answersLate: true })
+  const recorder = await recordEngines({ engines: [engine] })
+  const { samples } = speak([{ silenceMs: 0, words: 45 }])
+  let from = 0
+  for (const [id, atMs] of Object.entries({ a: 1_000, b: 1_300, c: 1_600, d: 4_000 })) {
+    const until = (atMs * sampleRateHz) / 1000
+    await recorder.write(samples.subarray(from, until))
+    recorder.recognition.finalize(id)
+    from = until
+  }
+  await recorder.write(samples.subarray(from))
+  await recorder.end()
+
+  const numbers = (first: number, last: number) =>
+    Array.from({ length: last - first + 1 }, (_, at) => String(first + at)).join(' ')
+  expect(recorder.finals().map(({ text, fromFinalize }) => [text, fromFinalize])).toEqual([
+    [numbers(1, 10), 'a'],
+    [numbers(11, 13), 'b'],
+    [numbers(14, 16), 'c'],
+    [numbers(17, 40), 'd'],
+    [numbers(41, 45), null],
+  ])
+  expect(recorder.of('finalized').map(({ id, audioMs }) => [id, audioMs])).toEqual([
+    ['a', 1_000],
+    ['b', 1_300],
+    ['c', 1_600],
+    ['d', 4_000],
+  ])
+})
+
 test('without engine times, texts are placed on detected speech', async () => {
   const engine = createScriptedEngine({ hasTimes: false })
   const recorder = await recordEngines({ engines: [engine] })
