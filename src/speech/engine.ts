@@ -64,6 +64,11 @@ export type EngineSession = {
   write(samples: Int16Array): void
   /** Requests finals of all audio written so far; `finalized` follows them. One at a time. */
   finalize(): void
+  /**
+   * Whether only `end` returns finals of all audio, so that the caller ends this session instead of
+   * calling `finalize`. Absent: never.
+   */
+  finalizesByEnding?(): boolean
   /** Marks the end of the audio. The remaining finals follow, then `ended`. */
   end(): void
   /** Ends the session immediately; no event follows. Idempotent, also after an ending. */

@@ -3,8 +3,8 @@ import type { EngineKind } from './engine-kind.ts'
 import { type ServerProtocol, type ServerSession, serverKind } from './server-session.ts'
 import { finalEvent, readConfidence, readSeconds, readText, readWords } from './words.ts'
 
-/** The server's minimum for `utterance_end_ms`. */
-const utteranceEndMsMin = 1_000
+/** The range of `utterance_end_ms` that every server accepts. */
+const utteranceEndMs = { min: 1_000, max: 5_000 }
 /** Key terms of one session. */
 const keytermsMax = 100
 /** Audio at the end that may stay without a result: too short for a word. */
@@ -17,19 +17,29 @@ type DeepgramTimeouts = {
   readonly finalizeMs: number
 }
 
+/** What was learned about one server; shared by its sessions. */
+type KnownServer = {
+  /** It closes the session on `Finalize`, as WhisperLiveKit does, so finals are requested by ending. */
+  refusesFinalize: boolean
+}
+
 /** Servers with Deepgram's /v1/listen. */
 export function deepgramKind(
   timeouts: DeepgramTimeouts = { keepAliveMs: 4_000, finalizeMs: 3_000 },
 ): EngineKind {
-  return serverKind(() => ({
-    features: { partials: true, words: true, confidence: true, finalize: true },
-    frameMs: 100,
-    reportsProgress: true,
-    path: '/v1/listen',
-    authorization: 'Token',
-    query: queryOf,
-    protocol: (session) => new DeepgramProtocol(session, timeouts),
-  }))
+  return serverKind(() => {
+    const server: KnownServer = { refusesFinalize: false }
+    return {
+      features: { partials: true, words: true, confidence: true, finalize: true },
+      frameMs: 100,
+      // Results come when there is text, which may need more audio than may be in flight.
+      reportsProgress: false,
+      path: '/v1/listen',
+      authorization: 'Token',
+      query: queryOf,
+      protocol: (session) => new DeepgramProtocol(session, server, timeouts),
+    }
+  })
 }
 
 function queryOf({ config: { model }, options, sampleRateHz }: ServerSession) {
@@ -44,7 +54,9 @@ function queryOf({ config: { model }, options, sampleRateHz }: ServerSession) {
     interim_results: 'true',
     punctuate: 'true',
     endpointing: String(endpointingMs),
-    utterance_end_ms: String(Math.max(utteranceEndMsMin, endpointingMs)),
+    utterance_end_ms: String(
+      Math.min(Math.max(utteranceEndMs.min, endpointingMs), utteranceEndMs.max),
+    ),
     vad_events: 'true',
     ...(model === undefined ? {} : { model }),
   }).concat(keyterms.map((term) => ['keyterm', term]))
@@ -52,6 +64,7 @@ function queryOf({ config: { model }, options, sampleRateHz }: ServerSession) {
 
 class DeepgramProtocol implements ServerProtocol {
   readonly #session: ServerSession
+  readonly #server: KnownServer
   readonly #timeouts: DeepgramTimeouts
   #finalMs = 0
   /** A partial was emitted that no final has followed. */
@@ -62,8 +75,9 @@ class DeepgramProtocol implements ServerProtocol {
   /** Whether audio was sent since the last check. */
   #hasSent = false
 
-  constructor(session: ServerSession, timeouts: DeepgramTimeouts) {
+  constructor(session: ServerSession, server: KnownServer, timeouts: DeepgramTimeouts) {
     this.#session = session
+    this.#server = server
     this.#timeouts = timeouts
   }
 
@@ -85,13 +99,10 @@ class DeepgramProtocol implements ServerProtocol {
         break
       }
       case 'Metadata':
-        // Some servers also send it at the start.
-        if (!this.#isClosing) break
-        this.#finalized()
-        session.ended()
+        this.#onMetadata(frame)
         break
       case 'Error':
-        session.fail('broken', `server error: ${message}`)
+        this.#onError(String(message))
         break
       case 'Warning':
         session.warn('speech server warning', String(message))
@@ -114,6 +125,10 @@ class DeepgramProtocol implements ServerProtocol {
     }
   }
 
+  finalizesByEnding(): boolean {
+    return this.#server.refusesFinalize
+  }
+
   end(): void {
     this.#isClosing = true
     this.#session.sendJson({ type: 'CloseStream' })
@@ -133,6 +148,21 @@ class DeepgramProtocol implements ServerProtocol {
     return !this.#isUtteranceOpen && this.#finalMs + toleranceMs >= Math.floor(this.#session.sentMs)
   }
 
+  /** Some servers also send it at the start, where its duration is 0. */
+  #onMetadata(frame: JsonObject): void {
+    const isStart = frame['duration'] === 0 && this.#session.sentMs > 0
+    if (!this.#isClosing || isStart) return
+    this.#finalized()
+    this.#session.ended()
+  }
+
+  #onError(message: string): void {
+    const isRefusal = this.#finalizeTimer !== null && /\bFinalize\b/.test(message)
+    if (isRefusal) this.#server.refusesFinalize = true
+    // Another session of this server can continue.
+    this.#session.fail(isRefusal ? 'limit' : 'broken', `server error: ${message}`)
+  }
+
   #onResults(frame: JsonObject) {
     const { alternatives } = asRecord(frame['channel'])
     const best: unknown = Array.isArray(alternatives) ? alternatives[0] : undefined
@@ -144,13 +174,15 @@ class DeepgramProtocol implements ServerProtocol {
     const isFinal = frame['is_final'] === true
     const endMs = startMs + durationMs
     const text = readText(best['transcript'])
+    // WhisperLiveKit places its last words, which have no times yet, at the end of the words before.
+    const hasTimes = durationMs > 0 || !/[\p{L}\p{N}]/u.test(text)
+    const times = hasTimes ? { startMs, endMs } : {}
     const result = finalEvent({
       text,
       words: readWords(best['words'], 'confidence', 'punctuated_word'),
       confidence: readConfidence(best['confidence']),
       speechFinal: frame['speech_final'] === true,
-      startMs,
-      endMs,
+      ...times,
     })
     if (isFinal) {
       this.#session.emit(result)

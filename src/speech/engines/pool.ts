@@ -133,6 +133,7 @@ async function openOne(
       session: {
         write: (samples) => session.write(samples),
         finalize: () => session.finalize(),
+        finalizesByEnding: () => session.finalizesByEnding?.() === true,
         end: () => session.end(),
         abort() {
           release()

@@ -20,7 +20,7 @@ export type ServerDialect = {
   readonly sampleRateHz?: number
   /** Audio per frame. */
   readonly frameMs: number
-  /** Whether the server reports what it has processed. */
+  /** Whether the server reports what it has processed, and needs no further audio to do so. */
   readonly reportsProgress: boolean
   /** The path for a URL without one. */
   readonly path: string
@@ -41,6 +41,8 @@ export type ServerProtocol = {
   /** All audio before `finalize` and `end` was sent. */
   finalize(): void
   end(): void
+  /** As in `EngineSession`. */
+  finalizesByEnding?(): boolean
   /** Whether a server that closes after `end` has returned all results; absent: never. */
   isComplete?(): boolean
   /** Stops its timers; called once, at any ending. */
@@ -160,6 +162,7 @@ export class ServerSession {
           this.#framer.flush()
           this.#protocol.finalize()
         }),
+      finalizesByEnding: () => this.#protocol.finalizesByEnding?.() === true,
       end: () =>
         this.#call(() => {
           this.#isEnding = true

@@ -6,6 +6,13 @@ import { ReplayBuffer } from './replay-buffer.ts'
 
 type FinalizeRequest = { readonly id: string; readonly position: number }
 
+type Handover = {
+  /** Ends a connection near its limit; returns whether it must not receive more audio. */
+  leavesNearLimit(connection: EngineConnection): boolean
+  /** Ends a connection that returns finals only at its end. */
+  endForFinals(): void
+}
+
 /** The longest piece sent at once, and the shortest worth sending. */
 const pieceMsMax = 200
 const pieceMsMin = 100
@@ -25,8 +32,7 @@ export class AudioSender {
   /** Audio that an engine may have received but not processed. */
   readonly #inFlightMsMax: number
   readonly #samplesMax: number
-  /** Whether this engine must not receive more audio. */
-  readonly #shouldLeave: (connection: EngineConnection) => boolean
+  readonly #handover: Handover
   #connection: EngineConnection | null = null
   #hasEnd = false
   #isSending = false
@@ -38,11 +44,11 @@ export class AudioSender {
   constructor(
     sampleRateHz: number,
     { inFlightMsMax, replayMsMax }: Config['speech'],
-    shouldLeave: (connection: EngineConnection) => boolean,
+    handover: Handover,
   ) {
     this.#sampleRateHz = sampleRateHz
     this.#inFlightMsMax = inFlightMsMax
-    this.#shouldLeave = shouldLeave
+    this.#handover = handover
     // Audio waiting for the engine comes on top of the audio kept for replay.
     this.#samplesMax = this.toSamples(replayMsMax + inFlightMsMax + pieceMsMax)
     this.buffer = new ReplayBuffer(this.#samplesMax)
@@ -142,11 +148,15 @@ export class AudioSender {
     const finalizeAt = this.#finalizes[0]?.position ?? null
     if (finalizeAt !== null && finalizeAt <= this.sentUntil) {
       this.#finalizingAt = this.sentUntil
+      if (connection.finalizesByEnding()) {
+        this.#handover.endForFinals()
+        return false
+      }
       connection.finalize()
       return true
     }
     const waiting = this.buffer.end - this.sentUntil
-    if (waiting === 0 || this.#shouldLeave(connection)) return false
+    if (waiting === 0 || this.#handover.leavesNearLimit(connection)) return false
     const count = Math.min(
       this.#acceptableSamples(connection, waiting),
       (finalizeAt ?? this.buffer.end) - this.sentUntil,

@@ -125,6 +125,10 @@ export class EngineConnection {
     this.#session.finalize()
   }
 
+  finalizesByEnding(): boolean {
+    return this.#session.finalizesByEnding?.() === true
+  }
+
   end(): void {
     this.#isFlushing = true
     this.#watchProgress(false)

@@ -70,9 +70,10 @@ export class EngineFailover {
     this.#listener = listener
     this.engine = first.engine
     this.#sampleRateHz = sampleRateHz
-    this.sender = new AudioSender(sampleRateHz, settings, (connection) =>
-      this.#leaveNearLimit(connection),
-    )
+    this.sender = new AudioSender(sampleRateHz, settings, {
+      leavesNearLimit: (connection) => this.#leaveNearLimit(connection),
+      endForFinals: () => this.#endForFinals(),
+    })
     this.#search = new EngineSearch(request, settings, {
       found: () => this.#takeOver(),
       retrying: () => this.#warnWaiting(),
@@ -186,6 +187,14 @@ export class EngineFailover {
     return true
   }
 
+  /** The next engine continues exactly where these finals end. */
+  #endForFinals(): void {
+    this.#reason = 'finalize'
+    this.#seam = this.sender.sentUntil
+    this.#endConnection()
+    this.#search.start()
+  }
+
   #onEvent(event: EngineEvent): void {
     if (event.type === 'finalized') {
       const position = this.sender.finalizeAnswered()
@@ -251,7 +260,9 @@ export class EngineFailover {
     if (lost.length > 0) this.#listener.emit(audioLost(lost))
     this.#listener.restarted(atMs)
     const to = connection.engine.name
-    this.#listener.emit(engineRollover({ reason: this.#reason, from, to, atMs, replayedMs }))
+    if (this.#reason !== 'finalize') {
+      this.#listener.emit(engineRollover({ reason: this.#reason, from, to, atMs, replayedMs }))
+    }
     this.#reportFinalized(position)
     this.#send()
   }

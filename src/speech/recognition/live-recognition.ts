@@ -239,7 +239,8 @@ export class Recognition {
     if (hasAdvanced || hasFinal) this.#emit({ type: 'progress' })
     const lagMs = this.#lag.check(this.#activity.receivedMs(), processedMs)
     if (lagMs !== null) this.#emit(warning('engine_lagging', { lag_ms: lagMs }))
-    const silent = this.#silence.check(processedMs, this.#failover.engine.features.partials)
+    const { partials } = this.#failover.engine.features
+    const silent = this.#silence.check(processedMs, partials, this.#isEstimated)
     if (silent === null) return
     const isReplaced = !silent.isConfirmed && this.#failover.mayReplace()
     this.#emit(engineMute(silent, isReplaced))

@@ -105,6 +105,8 @@ export class SilenceDetector {
   readonly #speechMsMax: number
   readonly #spans: SpeechSpans
   #fromMs = 0
+  /** When the engine last returned text or started. */
+  #textAt = performance.now()
   #detections = 0
 
   constructor(speechMsMax: number, spans: SpeechSpans) {
@@ -115,25 +117,29 @@ export class SilenceDetector {
   /** A new engine starts at this time of the session. */
   restart(atMs: number): void {
     this.#fromMs = atMs
+    this.#textAt = performance.now()
   }
 
   /** The engine returned text when it had processed this much. */
   textReturned(processedMs: number): void {
     this.#fromMs = Math.max(this.#fromMs, processedMs)
+    this.#textAt = performance.now()
     this.#detections = 0
   }
 
   /**
    * Returns speech without text once it exceeds the limit, else null. Reported once for each of two
-   * engines, then not again until an engine returns text.
+   * engines, then not again until an engine returns text. If the progress is estimated, the engine
+   * may still be processing, so that much time must also have passed.
    */
-  check(processedMs: number, hasPartials: boolean): SilentSpeech | null {
+  check(processedMs: number, hasPartials: boolean, isEstimated: boolean): SilentSpeech | null {
     const all = this.#spans.within(this.#fromMs, processedMs)
     // Without partials, text can only be missing where the utterance has ended.
     const spans = hasPartials ? all : all.filter(({ endMs }) => endMs + finalDelayMs <= processedMs)
     const speechMs = totalMs(spans)
     const [first] = spans
     if (first === undefined || speechMs < this.#speechMsMax) return null
+    if (isEstimated && performance.now() - this.#textAt < this.#speechMsMax) return null
     this.#fromMs = processedMs
     this.#detections += 1
     if (this.#detections > 2) return null

@@ -15,11 +15,14 @@ export function warning(code: keyof typeof messages, details: object): Recogniti
   return { type: 'warning', code, message: messages[code], details: { ...details } }
 }
 
-/** `limit`: the engine's own session limit was near or reached; nothing failed. */
-export type RolloverReason = ConnectionFailure | 'mute' | 'limit'
+/**
+ * `limit`: the engine's own session limit was near or reached; `finalize`: it returns finals only at
+ * its end. Nothing failed then.
+ */
+export type RolloverReason = ConnectionFailure | 'mute' | 'limit' | 'finalize'
 
 export type Rollover = {
-  readonly reason: RolloverReason
+  readonly reason: Exclude<RolloverReason, 'finalize'>
   /** Engine names. */
   readonly from: string
   readonly to: string

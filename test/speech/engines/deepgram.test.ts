@@ -52,10 +52,11 @@ test('speech becomes partials, then finals with words, times and confidence', as
     confidence: 0.75,
   })
   expect(recorder.of('speech-start').map(({ atMs }) => atMs)).toEqual([0, 1_000])
-  expect(recorder.of('progress').map(({ processedMs }) => processedMs)).toEqual([
-    500, 1_000, 1_500, 2_000,
-  ])
-  expect(recorder.of('progress').some(({ estimated }) => estimated)).toBe(false)
+  expect(recorder.of('progress').at(-1)).toEqual({
+    type: 'progress',
+    processedMs: 2_000,
+    estimated: true,
+  })
   expect(new Set(peer.received().frames)).toEqual(new Set([3_200]))
   recorder.session.abort()
 })
@@ -84,6 +85,69 @@ test('language, model, endpointing and sample rate are set in the URL', async ()
     vad_events: 'true',
   })
   recorder.session.abort()
+})
+
+test('utterance_end_ms stays within the range of every server', async () => {
+  for (const [endpointingMs, expected] of [
+    [100, '1000'],
+    [2_500, '2500'],
+    [10_000, '5000'],
+  ] as const) {
+    const { peer, engine } = arrange({ lookaheadMs: 0 })
+    const recorder = await openSession(engine, { endpointingMs })
+    const { searchParams } = (await peer.connection()).request.url
+    expect(searchParams.get('utterance_end_ms')).toBe(expected)
+    recorder.session.write(tone(1_000, rate))
+    await recorder.waitFor('final')
+    recorder.session.abort()
+  }
+})
+
+test('progress continues while the server returns nothing, at the configured pace', async () => {
+  const { peer, engine } = arrange({ mute: true }, { paceMax: 8 })
+  const recorder = await openSession(engine)
+  recorder.session.write(tone(2_000, rate))
+  await recorder.waitFor('progress', 2)
+  expect(recorder.of('progress')[0]?.processedMs).toBeLessThan(2_000)
+  await eventually(
+    'all audio counts as processed',
+    () => recorder.of('progress').at(-1)?.processedMs === 2_000,
+  )
+  expect(peer.received().audioMs).toBe(2_000)
+  recorder.session.abort()
+})
+
+test('a server that refuses finalize fails once as at its limit, then is finalized by ending', async () => {
+  const { peer, engine } = arrange({ lookaheadMs: 500 })
+  const first = await openSession(engine)
+  expect(first.session.finalizesByEnding?.()).toBe(false)
+  first.session.write(tone(1_000, rate))
+  first.session.finalize()
+  await first.waitFor('failed')
+  expect(first.of('failed')[0]?.error.kind).toBe('limit')
+
+  const second = await openSession(engine)
+  expect(second.session.finalizesByEnding?.()).toBe(true)
+  second.session.write(tone(1_000, rate))
+  second.session.end()
+  await second.waitFor('ended')
+  expect(second.finals()).toEqual(['W1 w2 w3 w4'])
+  expect(peer.received(1).commands).toEqual(['CloseStream'])
+})
+
+test('metadata of the start does not end a session whose end was requested early', async () => {
+  const { peer, engine } = arrange({ mute: true })
+  const recorder = await openSession(engine)
+  recorder.session.write(tone(1_000, rate))
+  recorder.session.end()
+  const connection = await peer.connection()
+  connection.send({ type: 'Metadata', request_id: 'r', duration: 0 })
+  const alternatives = [{ transcript: 'kept', confidence: 0, words: [] }]
+  const results = { type: 'Results', start: 0, duration: 0, is_final: true }
+  connection.send({ ...results, channel: { alternatives } })
+  connection.send({ type: 'Metadata', request_id: 'r', duration: 1 })
+  await recorder.waitFor('ended')
+  expect(recorder.of('final')).toMatchObject([{ text: 'kept', startMs: null, endMs: null }])
 })
 
 test('query parameters of the configured URL take precedence', async () => {

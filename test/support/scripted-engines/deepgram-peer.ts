@@ -22,6 +22,11 @@ export type DeepgramScript = {
   readonly deaf?: boolean
   /** `Finalize` and audio are not answered. */
   readonly mute?: boolean
+  /**
+   * It behaves as WhisperLiveKit 0.2.26: sends `Metadata` at the start, refuses `Finalize`, checks
+   * `utterance_end_ms`, and needs so much more audio before it returns a text.
+   */
+  readonly lookaheadMs?: number
   /** It closes without the last `Metadata`. */
   readonly abrupt?: boolean
 } & Pick<PeerScript, 'refuse' | 'silent' | 'upgradeDelayMs'>
@@ -62,6 +67,12 @@ export function startDeepgramPeer(script: DeepgramScript = {}): DeepgramPeer {
         finalWords: 0,
         idle: startIdle(connection, script),
       })
+      if (script.lookaheadMs === undefined) return
+      connection.send({ type: 'Metadata', request_id: 'r', duration: 0, channels: 1 })
+      const { searchParams } = connection.request.url
+      const utteranceEndMs = Number(searchParams.get('utterance_end_ms'))
+      if (utteranceEndMs >= 1_000 && utteranceEndMs <= 5_000) return
+      refuse(connection, 'utterance_end_ms must be an integer between 1000 and 5000.')
     },
     text(connection, text) {
       const session = sessions.get(connection)
@@ -113,7 +124,10 @@ function takeCommand(
   session.commands.push(String(type))
   restartIdle(connection, session, script)
   if (type === 'KeepAlive' || script.mute === true) return
-  if (type === 'Finalize') {
+  if (type === 'Finalize' && script.lookaheadMs !== undefined) {
+    const message = 'Finalize is not supported by WhisperLiveKit because its ASR flush is terminal.'
+    refuse(connection, message)
+  } else if (type === 'Finalize') {
     connection.send(resultsOf(session, script, { isFinal: true, from_finalize: true }))
   } else if (type === 'CloseStream') {
     clearTimeout(session.idle)
@@ -127,8 +141,13 @@ function takeCommand(
   }
 }
 
+function refuse(connection: PeerConnection, description: string): void {
+  connection.send({ type: 'Error', description, request_id: 'r' })
+  connection.close(4400, 'invalid Deepgram session')
+}
+
 function tell(connection: PeerConnection, session: DeepgramSession, script: DeepgramScript): void {
-  const words = wordsReceived(session)
+  const words = wordsReceived(session, script.lookaheadMs)
   for (; session.sentWords < words; ) {
     const before = session.sentWords
     session.sentWords += 1
@@ -146,8 +165,8 @@ function tell(connection: PeerConnection, session: DeepgramSession, script: Deep
   }
 }
 
-function wordsReceived({ audioMs }: DeepgramSession): number {
-  return Math.floor(audioMs / wordMs)
+function wordsReceived({ audioMs }: DeepgramSession, lookaheadMs = 0): number {
+  return Math.max(0, Math.floor((audioMs - lookaheadMs) / wordMs))
 }
 
 /** The words since the previous final, up to those sent or, in a last final, received. */
