@@ -106,7 +106,10 @@ export const speechKeys = {
       default: 30_000,
       minimum: 10,
     }),
-    finalizeMs: whole('How long the last finals may take.', { default: 10_000, minimum: 10 }),
+    finalizeMs: whole('How long the last finals may take without progress.', {
+      default: 10_000,
+      minimum: 10,
+    }),
     muteMs: whole('Speech without text after which an engine is replaced.', {
       default: 15_000,
       minimum: 100,

@@ -3,7 +3,7 @@ import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { EnginePool } from '#speech/engines/pool.ts'
 import type { Recognition } from '#speech/recognition/live-recognition.ts'
-import { openRecognition } from '#speech/recognition/live-recognition.ts'
+import { openRecognition } from '#speech/recognition/open-recognition.ts'
 import type {
   RecognitionEvent,
   RecognitionOptions,

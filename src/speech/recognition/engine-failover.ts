@@ -1,18 +1,19 @@
 import type { Engine, EngineError, EngineEvent } from '#speech/engine.ts'
 import { AudioSender } from './audio-sender.ts'
 import type { ConnectionFailure, EngineConnection, EngineRequest } from './engine-connection.ts'
-import { EngineSearch } from './engine-search.ts'
+import { EngineSearch, type SearchContext } from './engine-search.ts'
 import type { AudioLedger } from './ledger.ts'
 import type { RecognitionDeps, RecognitionEvent } from './recognition.ts'
 import type { SpeechActivity } from './speech-activity.ts'
 import { audioLost, engineRollover, type RolloverReason, warning } from './warnings.ts'
 
 /** The parts of a recognition that its failover uses. */
-export type FailoverContext = RecognitionDeps & {
-  readonly request: EngineRequest
-  readonly activity: SpeechActivity
-  readonly ledger: AudioLedger
-}
+export type FailoverContext = RecognitionDeps &
+  SearchContext & {
+    readonly request: EngineRequest
+    readonly activity: SpeechActivity
+    readonly ledger: AudioLedger
+  }
 
 export type FailoverListener = {
   /** Every event except endings and `finalized`, with times of the session. */
@@ -74,7 +75,7 @@ export class EngineFailover {
       leavesNearLimit: (connection) => this.#leaveNearLimit(connection),
       endForFinals: () => this.#endForFinals(),
     })
-    this.#search = new EngineSearch(request, settings, {
+    this.#search = new EngineSearch(request, context, {
       found: () => this.#takeOver(),
       retrying: () => this.#warnWaiting(),
       failed: (error) => this.#onSearchFailed(error),
@@ -201,6 +202,7 @@ export class EngineFailover {
       this.#listener.flushed(this.sender.toMs(position))
       this.#reportFinalized(position)
     } else {
+      this.#search.progressed()
       this.#listener.received(event)
     }
     this.#send()
@@ -218,6 +220,7 @@ export class EngineFailover {
   #onFailed(failure: ConnectionFailure, error: EngineError): void {
     const engine = this.engine.name
     this.#context.log.warn('speech engine session failed', { engine, how: failure, error })
+    if (failure === 'stalled') this.#search.stalled()
     this.#onLost(error.kind === 'limit' ? 'limit' : failure)
   }
 

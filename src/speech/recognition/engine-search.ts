@@ -7,6 +7,12 @@ import {
   openEngineConnection,
 } from './engine-connection.ts'
 
+export type SearchContext = {
+  readonly settings: Config['speech']
+  /** Whether a client is speaking, which may outlast engine failures. */
+  readonly isLive: boolean
+}
+
 type SearchListener = {
   /** A connection is ready to be taken. */
   found(): void
@@ -18,6 +24,8 @@ type SearchListener = {
 const pauseMsMin = 100
 const pauseMsMax = 4_000
 const failureWindowMs = 600_000
+/** Consecutive engines that process nothing before a file fails. */
+const stalledMax = 3
 
 /**
  * Opens the next engine connection, with retries; one search at a time. Owns the failure budget of
@@ -26,19 +34,37 @@ const failureWindowMs = 600_000
 export class EngineSearch {
   readonly #request: EngineRequest
   readonly #settings: Config['speech']
+  readonly #isLive: boolean
   readonly #listener: SearchListener
   #controller: AbortController | null = null
   #found: EngineConnection | null = null
   #failedAt: number[] = []
+  #stalled = 0
 
-  constructor(request: EngineRequest, settings: Config['speech'], listener: SearchListener) {
+  constructor(
+    request: EngineRequest,
+    { settings, isLive }: SearchContext,
+    listener: SearchListener,
+  ) {
     this.#request = request
     this.#settings = settings
+    this.#isLive = isLive
     this.#listener = listener
+  }
+
+  /** The engine processed audio. */
+  progressed(): void {
+    this.#stalled = 0
+  }
+
+  /** The engine was given up because it made no progress. */
+  stalled(): void {
+    this.#stalled += 1
   }
 
   /** Whether the failure budget allows another search after a failure. */
   hasBudget(): boolean {
+    if (!this.#isLive && this.#stalled >= stalledMax) return false
     const since = performance.now() - failureWindowMs
     this.#failedAt = this.#failedAt.filter((at) => at > since)
     return this.#failedAt.length < this.#settings.rolloversMax

@@ -1,12 +1,9 @@
 import type { Config } from '#config/schema.ts'
+import { Watchdog } from '#lib/deadline.ts'
 import type { Engine, EngineEvent } from '#speech/engine.ts'
-import {
-  type EngineConnection,
-  type EngineRequest,
-  openEngineConnection,
-} from './engine-connection.ts'
+import type { EngineConnection, EngineRequest } from './engine-connection.ts'
 import { EngineFailover } from './engine-failover.ts'
-import { LagMeter, LatencyMeter } from './latency.ts'
+import { EngineMonitor } from './engine-monitor.ts'
 import { AudioLedger } from './ledger.ts'
 import type {
   RecognitionDeps,
@@ -16,13 +13,7 @@ import type {
   RecognitionProgress,
   RecognitionStats,
 } from './recognition.ts'
-import {
-  clampWord,
-  type EstimatedSpan,
-  estimateSpan,
-  SilenceDetector,
-  SpeechActivity,
-} from './speech-activity.ts'
+import { clampWord, type EstimatedSpan, estimateSpan, SpeechActivity } from './speech-activity.ts'
 import { TranscriptWriter } from './transcript-writer.ts'
 import { engineMute, warning } from './warnings.ts'
 
@@ -32,26 +23,11 @@ type Final = Extract<EngineEvent, { type: 'final' }>
 /** Silence kept before speech for a new engine, in case the detector missed its beginning. */
 const keptSilenceMs = 2_000
 
-/** Resolves when an engine is ready to receive audio; rejects with an `EngineError`. */
-export async function openRecognition(
-  deps: RecognitionDeps,
-  options: RecognitionOptions,
-): Promise<Recognition> {
-  const { language, engineName, vocabulary, endpointingMs, signal } = options
-  const request = {
-    pool: deps.pool,
-    choice: { language, engineName, avoid: null },
-    options: { language, vocabulary, endpointingMs },
-  }
-  const connection = await openEngineConnection(request, signal)
-  return new Recognition(connection, request, deps, options)
-}
-
 /**
  * Recognises the audio of one client session on one continuous timeline, across engine failures. It
  * limits the audio that an engine has not processed, keeps audio without a final for replay to a new
  * engine, and accounts for every millisecond. Times are milliseconds from the session's first sample.
- * Owns speech activity, ledger, latency and lag, transcripts, and the engine failover.
+ * Owns speech activity, ledger, monitor, transcripts, and the engine failover.
  */
 export class Recognition {
   /** The first engine of the session. */
@@ -62,9 +38,7 @@ export class Recognition {
   readonly #settings: Config['speech']
   readonly #activity: SpeechActivity
   readonly #ledger: AudioLedger
-  readonly #silence: SilenceDetector
-  readonly #lag: LagMeter
-  readonly #latency = new LatencyMeter()
+  readonly #monitor: EngineMonitor
   readonly #transcripts: TranscriptWriter
   readonly #failover: EngineFailover
   readonly #onAbort = () => void this.abort()
@@ -76,7 +50,8 @@ export class Recognition {
   #isEndEstimated = false
   #isEnding = false
   #isOver = false
-  #finalizeTimer: Timer | undefined
+  /** After the client's end, progress is due within `finalizeMs`. */
+  #finals: Watchdog | null = null
 
   constructor(
     connection: EngineConnection,
@@ -92,12 +67,17 @@ export class Recognition {
     this.#settings = settings
     this.#activity = new SpeechActivity(sampleRateHz)
     this.#ledger = new AudioLedger(this.#activity.spans)
-    this.#silence = new SilenceDetector(settings.muteMs, this.#activity.spans)
-    this.#lag = new LagMeter(options.live, settings.lagMsMax)
+    this.#monitor = new EngineMonitor(this.#activity, options.live, settings)
     this.#transcripts = new TranscriptWriter(options, (event) => this.#emit(event))
     this.#failover = new EngineFailover(
       connection,
-      { ...deps, request, activity: this.#activity, ledger: this.#ledger },
+      {
+        ...deps,
+        request,
+        activity: this.#activity,
+        ledger: this.#ledger,
+        isLive: options.live,
+      },
       {
         received: (event) => this.#onEvent(event),
         flushed: (untilMs) => this.#onFlushed(untilMs),
@@ -120,11 +100,9 @@ export class Recognition {
   write(samples: Int16Array): void {
     if (this.#isEnding || this.#isOver || samples.length === 0) return
     this.#activity.write(samples)
-    const receivedMs = this.#activity.receivedMs()
-    this.#latency.wrote(receivedMs)
-    this.#lag.wrote(receivedMs)
+    this.#monitor.wrote()
     this.#failover.write(samples)
-    this.#lag.setWritable(this.#failover.writableMs() > 0)
+    this.#monitor.setWritable(this.#failover.writableMs() > 0)
     this.#dropSettled()
   }
 
@@ -133,13 +111,27 @@ export class Recognition {
     if (!this.#isEnding && !this.#isOver) this.#failover.finalize(id)
   }
 
+  /** The client sends no more: a period of `finalizeMs` without progress fails the recognition. */
+  expectFinals(): void {
+    if (this.#finals !== null || this.#isOver) return
+    const expire = () => this.#fail('finalize_timeout')
+    this.#finals = new Watchdog(this.#settings.finalizeMs, expire)
+    this.#finals.begin()
+  }
+
   /** Marks the end of the audio: the remaining finals follow, then `ended`. */
   end(): void {
     if (this.#isEnding || this.#isOver) return
     this.#isEnding = true
-    const expire = () => this.#fail('finalize_timeout')
-    this.#finalizeTimer = setTimeout(expire, this.#settings.finalizeMs)
+    this.expectFinals()
     this.#failover.end()
+  }
+
+  /** Measures the lag. Called periodically: an engine that does not respond emits no event. */
+  checkLag(): void {
+    if (this.#isOver) return
+    const lagMs = this.#monitor.checkLag(this.#failover.processedMs() ?? this.#processedMs)
+    if (lagMs !== null) this.#emit(warning('engine_lagging', { lag_ms: lagMs }))
   }
 
   /** Ends the recognition immediately; no event follows. Returns the statistics so far. */
@@ -167,9 +159,8 @@ export class Recognition {
       gaps,
       processedIsEstimated: this.#isEstimated,
       ...this.#transcripts.counts(),
-      lagMsMax: this.#lag.lagMsMax,
       engine: { name: engine.name, sessions, rollovers: sessions - 1 },
-      latencyMs: this.#latency.summary(),
+      ...this.#monitor.summary(),
     }
   }
 
@@ -198,11 +189,9 @@ export class Recognition {
   #onPartial(partial: Partial): void {
     const { startMs, endMs } = this.#estimateSpan(partial)
     // A repeated partial is not new text.
-    if (partial.text !== this.#partialText) {
-      this.#silence.textReturned(this.#failover.processedMs() ?? 0)
-    }
+    if (partial.text !== this.#partialText) this.#onText(endMs)
     this.#partialText = partial.text
-    this.#latency.partial(endMs)
+    this.#monitor.partial(endMs)
     this.#transcripts.partial({ text: partial.text, startMs, endMs })
   }
 
@@ -214,10 +203,17 @@ export class Recognition {
     this.#ledger.addFinal(startMs, endMs, speechFinal)
     this.#isEndEstimated = isEstimated
     this.#partialText = ''
-    this.#silence.textReturned(this.#failover.processedMs() ?? endMs)
-    this.#latency.final(endMs)
+    this.#onText(endMs)
+    this.#monitor.final(endMs)
     const transcript = { text, startMs, endMs, speechFinal, confidence, words }
     this.#transcripts.final({ ...transcript, fromFinalize })
+  }
+
+  /** The engine returned new text for the audio before this time. */
+  #onText(endMs: number): void {
+    this.#finals?.begin()
+    const processedMs = this.#failover.processedMs() ?? endMs
+    this.#monitor.textReturned(endMs, processedMs, this.#isEstimated)
   }
 
   #estimateSpan(span: Partial | Final): EstimatedSpan {
@@ -236,11 +232,11 @@ export class Recognition {
     const hasAdvanced = processedMs > this.#processedMs
     this.#processedMs = Math.max(this.#processedMs, processedMs)
     this.#dropSettled()
+    if (hasAdvanced) this.#finals?.begin()
     if (hasAdvanced || hasFinal) this.#emit({ type: 'progress' })
-    const lagMs = this.#lag.check(this.#activity.receivedMs(), processedMs)
-    if (lagMs !== null) this.#emit(warning('engine_lagging', { lag_ms: lagMs }))
+    this.checkLag()
     const { partials } = this.#failover.engine.features
-    const silent = this.#silence.check(processedMs, partials, this.#isEstimated)
+    const silent = this.#monitor.checkSilence(processedMs, partials, this.#isEstimated)
     if (silent === null) return
     const isReplaced = !silent.isConfirmed && this.#failover.mayReplace()
     this.#emit(engineMute(silent, isReplaced))
@@ -249,13 +245,14 @@ export class Recognition {
 
   /** An engine without times has returned all text before this time. */
   #onFlushed(untilMs: number): void {
+    this.#finals?.begin()
     if (this.#isEndEstimated) this.#ledger.addFinal(this.#ledger.settledMs, untilMs, true)
     this.#isEndEstimated = false
   }
 
   #onRestarted(atMs: number): void {
     this.#isEndEstimated = false
-    this.#silence.restart(atMs)
+    this.#monitor.restarted(atMs)
   }
 
   #onEnded(): void {
@@ -278,13 +275,14 @@ export class Recognition {
 
   #finish(ending: (stats: RecognitionStats) => RecognitionEvent): void {
     if (this.#isOver) return
+    this.checkLag()
     this.#stop()
     this.#options.listener(ending(this.stats()))
   }
 
   #stop(): void {
     this.#isOver = true
-    clearTimeout(this.#finalizeTimer)
+    this.#finals?.stop()
     this.#options.signal.removeEventListener('abort', this.#onAbort)
     this.#transcripts.stop()
     this.#failover.close()
@@ -292,7 +290,7 @@ export class Recognition {
 
   #emit(event: RecognitionEvent): void {
     if (this.#isOver) return
-    if (event.type === 'writable') this.#lag.setWritable(true)
+    if (event.type === 'writable') this.#monitor.setWritable(true)
     this.#options.listener(event)
   }
 }

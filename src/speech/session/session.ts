@@ -156,7 +156,7 @@ export class SpeechSession {
     }
     this.#checkDeadlines()
     this.#pingIfPaused()
-    this.#transcriber.acknowledge()
+    this.#transcriber.tick()
   }
 
   /** Shutdown: finishes the received audio and accepts no more. */

@@ -24,8 +24,6 @@ export type SessionEnding = {
 
 /** Unanswered finalize requests of one client. */
 const finalizesMax = 32
-/** The recognition has the same deadline for the last finals; this one is for its failure. */
-const finalsSlackMs = 1_000
 
 /**
  * Processes the messages of one session into frames until its ending, independently of the sockets.
@@ -36,7 +34,7 @@ export class Transcriber {
   /** Whether `session_ready` was sent. */
   wasReady = false
   readonly startedAt = performance.now()
-  /** When the last finals must have arrived. */
+  /** When a draining process must have sent the last finals. */
   finalsBy = Number.POSITIVE_INFINITY
   readonly #session: SpeechSession
   readonly #abort = new AbortController()
@@ -111,6 +109,7 @@ export class Transcriber {
     this.#isInputEnded = true
     this.#inputError = error
     this.#session.queue.pushMarker({ type: 'end' })
+    this.#pipeline?.recognition.expectFinals()
     this.run()
   }
 
@@ -139,6 +138,12 @@ export class Transcriber {
     this.finalsBy = Math.min(this.finalsBy, performance.now() + limitMs)
   }
 
+  /** Called periodically. */
+  tick(): void {
+    this.#pipeline?.recognition.checkLag()
+    this.acknowledge()
+  }
+
   acceptsAudio(): boolean {
     return this.#pipeline !== null && !this.#isInputEnded
   }
@@ -153,7 +158,6 @@ export class Transcriber {
 
   /** The pipeline has written all audio up to the end of the input. */
   endRecognition(): void {
-    this.expectFinalsWithin(this.#session.deps.settings.finalizeMs + finalsSlackMs)
     this.#pipeline?.recognition.end()
   }
 

@@ -27,6 +27,7 @@ const formLimits = { fieldsMax: 64, fieldBytesMax: 65_536, filesMax: 1 }
 /** The size of a form in addition to its file. */
 const formBytesMax = 1_048_576
 const untranscribedHeader = 'x-untranscribed-ms'
+const incompleteHeader = 'x-transcript-incomplete'
 
 export function transcriptionEndpoints({
   transcriptions,
@@ -46,7 +47,8 @@ export function transcriptionEndpoints({
 and its format is detected from its first bytes. With \`stream=true\` finals are sent as they are recognised, as events
 without names: \`transcript.text.delta\` and, with \`verbose_json\`, \`transcript.text.segment\`; then
 \`transcript.text.done\` or \`error\`; last \`[DONE]\`. If speech is lost in an engine failure, the request fails with
-\`audio_lost\`, except with \`verbose_json\`, which lists the missing spans.`,
+\`audio_lost\`, except with \`verbose_json\`, which lists the missing spans. If a deadline of the engine passes after some
+text was recognised, that text is returned, with \`warnings\` and the header \`x-transcript-incomplete\`.`,
       body: rawBody(form(transcriptionForm)),
       responses: { 200: transcriptResponse },
       errors,
@@ -117,11 +119,13 @@ async function receiveForm(
 }
 
 async function completeResponse(upload: Upload, request: TranscriptionRequest): Promise<Response> {
-  const { body, contentType, stats } = await renderTranscript(upload.transcribe(request), request)
-  const untranscribedMs = Math.round(stats.untranscribedMs)
-  // Texts and captions cannot contain it.
-  const missing = untranscribedMs === 0 ? {} : { [untranscribedHeader]: String(untranscribedMs) }
-  return new Response(body, { headers: { 'content-type': contentType, ...missing } })
+  const { body, contentType, end } = await renderTranscript(upload.transcribe(request), request)
+  const untranscribedMs = Math.round(end.stats.untranscribedMs)
+  const headers = new Headers({ 'content-type': contentType })
+  // Texts and captions cannot contain them.
+  if (untranscribedMs > 0) headers.set(untranscribedHeader, String(untranscribedMs))
+  if (end.incomplete !== null) headers.set(incompleteHeader, end.incomplete.wireCode)
+  return new Response(body, { headers })
 }
 
 function streamResponse(
@@ -163,7 +167,10 @@ const transcriptResponse = {
     'text/vtt': text('WEBVTT\n\n00:00:00.420 --> 00:00:01.180\ngood morning\n\n'),
     ...eventStream(transcriptionEvent, `${streamExample.map(frameOf).join('')}data: [DONE]\n\n`),
   },
-  headers: { [untranscribedHeader]: 'Milliseconds of speech lost in engine failures, if any.' },
+  headers: {
+    [untranscribedHeader]: 'Milliseconds of speech without text, if any.',
+    [incompleteHeader]: 'The missed deadline that ended the transcript before the audio, if any.',
+  },
 }
 
 const errors = {

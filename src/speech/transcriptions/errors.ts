@@ -54,6 +54,15 @@ export function recognitionFailed(code: RecognitionFailure): AppError {
   return new AppError(kind, messages[code], { code })
 }
 
+/** The warning of a transcript that a deadline has cut short. */
+export function incompleteWarning(deadline: AppError, receivedMs: number) {
+  const seconds = Math.round(receivedMs) / 1000
+  return {
+    code: deadline.wireCode,
+    message: `${deadline.message} The transcript is incomplete: ${seconds} s of the audio were processed.`,
+  }
+}
+
 /** Errors of decoders and engines; an engine's message is not public, because it quotes addresses. */
 export function toFileError(error: unknown): unknown {
   if (error instanceof AudioError) {

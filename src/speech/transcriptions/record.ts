@@ -16,6 +16,12 @@ const missing = {
   gaps: Type.Optional(Type.Array(Type.Object(span), { description: 'The lost spans.' })),
 }
 
+const warnings = Type.Optional(
+  Type.Array(Type.Object({ code: Type.String(), message: Type.String() }), {
+    description: 'Why the transcript ends before the audio; absent if it is complete.',
+  }),
+)
+
 const logprobs = Type.Array(
   Type.Object({
     token: Type.String(),
@@ -26,7 +32,7 @@ const logprobs = Type.Array(
 )
 
 export const transcription = Type.Object(
-  { text: Type.String(), logprobs: Type.Optional(logprobs), usage, ...missing },
+  { text: Type.String(), logprobs: Type.Optional(logprobs), usage, ...missing, warnings },
   { $id: 'Transcription' },
 )
 export type Transcription = Static<typeof transcription>
@@ -60,6 +66,7 @@ export const verboseTranscription = Type.Object(
     usage,
     untranscribed_ms: Type.Integer({ description: 'Speech lost in engine failures.' }),
     gaps: Type.Array(Type.Object(span), { description: 'The lost spans.' }),
+    warnings,
   },
   { $id: 'VerboseTranscription' },
 )
@@ -85,6 +92,7 @@ export const transcriptionEvent = Type.Union(
       logprobs: Type.Optional(logprobs),
       usage,
       ...missing,
+      warnings,
     }),
     Type.Object({
       type: Type.Literal('error'),

@@ -1,12 +1,15 @@
 import { deflateSync } from 'node:zlib'
-import type { RecognitionStats, TimeSpan, Transcript } from '#speech/recognition/recognition.ts'
+import type { TimeSpan, Transcript } from '#speech/recognition/recognition.ts'
+import { incompleteWarning } from './errors.ts'
 import type { Transcription, TranscriptionEvent, VerboseTranscription } from './record.ts'
 import type { TranscriptionRequest } from './request.ts'
-import type { FileParts } from './transcribe-file.ts'
+import type { FilePart, FileParts } from './transcribe-file.ts'
+
+type End = Extract<FilePart, { type: 'end' }>
 
 type Rendering = (
   segments: readonly Transcript[],
-  stats: RecognitionStats,
+  end: End,
   request: TranscriptionRequest,
 ) => string
 
@@ -35,7 +38,7 @@ export async function renderTranscript(parts: FileParts, request: TranscriptionR
   const segments: Transcript[] = []
   for await (const part of parts) {
     if (part.type === 'end')
-      return { body: render(segments, part.stats, request), contentType, stats: part.stats }
+      return { body: render(segments, part, request), contentType, end: part }
     segments.push(...part.finals)
   }
   throw new Error('the transcript has no end')
@@ -43,33 +46,33 @@ export async function renderTranscript(parts: FileParts, request: TranscriptionR
 
 function renderShort(
   segments: readonly Transcript[],
-  stats: RecognitionStats,
+  end: End,
   request: TranscriptionRequest,
 ): Transcription {
   return {
     text: textOf(segments),
     ...logprobsOf(segments, request),
-    usage: renderUsage(stats),
-    ...renderMissing(stats),
+    usage: renderUsage(end),
+    ...renderMissing(end),
   }
 }
 
 function renderVerbose(
   segments: readonly Transcript[],
-  stats: RecognitionStats,
+  end: End,
   { includes, language }: TranscriptionRequest,
 ): VerboseTranscription {
   return {
     task: 'transcribe',
     language,
-    duration: toSeconds(stats.receivedMs),
+    duration: toSeconds(end.stats.receivedMs),
     text: textOf(segments),
     ...(includes.words ? { words: segments.flatMap(renderWords) } : {}),
     ...(includes.segments ? { segments: segments.map(renderSegment) } : {}),
-    usage: renderUsage(stats),
+    usage: renderUsage(end),
     untranscribed_ms: 0,
     gaps: [],
-    ...renderMissing(stats),
+    ...renderMissing(end),
   }
 }
 
@@ -88,7 +91,7 @@ export async function* streamTranscript(
       sent.push(...part.finals)
       yield part.finals.flatMap((final, index) => renderFinal(final, offset + index, request))
     } else {
-      yield [{ type: 'transcript.text.done', ...renderShort(sent, part.stats, request) }]
+      yield [{ type: 'transcript.text.done', ...renderShort(sent, part, request) }]
     }
   }
 }
@@ -114,17 +117,22 @@ function textOf(segments: readonly Transcript[]): string {
   return segments.map(({ text }) => text).join(' ')
 }
 
-function renderUsage({ receivedMs }: RecognitionStats): Transcription['usage'] {
-  return { type: 'duration', seconds: toSeconds(receivedMs) }
+function renderUsage({ stats }: End): Transcription['usage'] {
+  return { type: 'duration', seconds: toSeconds(stats.receivedMs) }
 }
 
-/** Untranscribed speech; empty if there is none. */
+/** Untranscribed speech and a missing end; empty if the transcript is complete. */
 function renderMissing({
-  untranscribedMs,
-  gaps,
-}: RecognitionStats): Pick<Transcription, 'untranscribed_ms' | 'gaps'> {
-  if (untranscribedMs === 0) return {}
-  return { untranscribed_ms: Math.round(untranscribedMs), gaps: gaps.map(renderSpan) }
+  stats: { untranscribedMs, gaps, receivedMs },
+  incomplete,
+}: End): Pick<Transcription, 'untranscribed_ms' | 'gaps' | 'warnings'> {
+  return {
+    ...(untranscribedMs > 0 && {
+      untranscribed_ms: Math.round(untranscribedMs),
+      gaps: gaps.map(renderSpan),
+    }),
+    ...(incomplete && { warnings: [incompleteWarning(incomplete, receivedMs)] }),
+  }
 }
 
 function logprobsOf(

@@ -80,13 +80,14 @@ export type FileJob = {
   readonly signal: AbortSignal
 }
 
-/** Finals in order; last, the statistics. */
-type FilePart =
+/** Finals in order; last, the statistics, and why the transcript ends before the audio, if it does. */
+export type FilePart =
   | { readonly type: 'finals'; readonly finals: readonly Transcript[] }
-  | { readonly type: 'end'; readonly stats: RecognitionStats }
+  | { readonly type: 'end'; readonly stats: RecognitionStats; readonly incomplete: AppError | null }
 
 export type FileParts = AsyncGenerator<FilePart, void, void>
 
+const deadlines: readonly AppError['kind'][] = ['upstream_gap_timeout', 'upstream_total_timeout']
 /** The default of live sessions. */
 const endpointingMs = 600
 /** Pieces, each of at most 200 ms, decoded in one turn of the event loop. */
@@ -123,7 +124,12 @@ export async function* transcribeFile(openRecognition: OpenRecognition, job: Fil
       else await results.changed()
       stats = results.stats()
     }
-    yield { type: 'end', stats }
+    yield { type: 'end', stats, incomplete: null }
+  } catch (error) {
+    const incomplete = results.deadlineAfterText(error)
+    if (incomplete === null) throw error
+    if (results.hasFinals()) yield results.takeFinals()
+    yield { type: 'end', stats: recognition.stats(), incomplete }
   } finally {
     recognition.abort()
   }
@@ -169,6 +175,7 @@ class FileResults {
   #finals: Transcript[] = []
   #stats: RecognitionStats | null = null
   #failure: Error | null = null
+  #hasText = false
   #next = Promise.withResolvers<void>()
 
   constructor({ allowsGaps, signal }: FileJob) {
@@ -178,7 +185,10 @@ class FileResults {
   }
 
   onEvent(event: RecognitionEvent): void {
-    if (event.type === 'transcript' && event.isFinal) this.#finals.push(event)
+    if (event.type === 'transcript' && event.isFinal) {
+      this.#hasText = true
+      this.#finals.push(event)
+    }
     if (event.type === 'ended') this.#stats = event.stats
     if (event.type === 'failed') this.#failure ??= recognitionFailed(event.code)
     if (event.type === 'warning' && event.code === 'audio_lost' && !this.#allowsGaps) {
@@ -194,6 +204,12 @@ class FileResults {
 
   takeFinals(): FilePart {
     return { type: 'finals', finals: this.#finals.splice(0) }
+  }
+
+  /** The error, if it is a missed deadline and the text before it is worth returning; else null. */
+  deadlineAfterText(error: unknown): AppError | null {
+    const isDeadline = error instanceof AppError && deadlines.includes(error.kind)
+    return isDeadline && this.#hasText ? error : null
   }
 
   /** Null until the recognition has ended; throws like `throwIfFailed`. */

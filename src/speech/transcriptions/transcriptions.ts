@@ -117,7 +117,7 @@ function openUpload(
       for await (const part of transcribeFile(deps.openRecognition, job)) {
         if (part.type === 'end') {
           stats = part.stats
-          failure = null
+          failure = part.incomplete
         }
         yield part
       }

@@ -219,6 +219,37 @@ test('missing last finals fail the recognition and are listed as gaps', async ()
   expect(engine.running()).toBe(0)
 })
 
+test('the last finals may take longer than finalize_ms while the engine makes progress', async () => {
+  const engine = createScriptedEngine({ takeMs: 50, pauseMs: 20, hasPartials: false })
+  const recorder = await recordEngines({ engines: [engine], settings: { finalizeMs: 300 } })
+  const { samples, words } = speak([{ silenceMs: 300, words: 30 }])
+  await recorder.write(samples)
+  const { type } = await recorder.end()
+  expect(type).toBe('ended')
+  expect(recorder.words()).toEqual(words.map(({ word }) => word))
+})
+
+test('an engine that never answers is lagging, although it emits no event', async () => {
+  const engine = createScriptedEngine({ scripts: [{ stallAtMs: 0 }] })
+  const settings = { lagMsMax: 500 }
+  const recorder = await recordEngines({ engines: [engine], settings, options: { live: true } })
+  await recorder.write(speak(sentences).samples.subarray(0, sampleRateHz))
+  expect(recorder.warnings()).toEqual([])
+  recorder.recognition.checkLag()
+  recorder.recognition.checkLag()
+  expect(recorder.warnings()).toEqual(['engine_lagging'])
+  expect(recorder.recognition.stats().lagMsMax).toBeGreaterThanOrEqual(1_000)
+  recorder.recognition.abort()
+})
+
+test('a file fails after three engines that process nothing', async () => {
+  const engine = createScriptedEngine({ scripts: Array(20).fill({ stallAtMs: 0 }) })
+  const recorder = await recordEngines({ engines: [engine], settings: { engineStallMs: 20 } })
+  recorder.recognition.write(speak(sentences).samples.subarray(0, sampleRateHz))
+  expect(await recorder.ending()).toMatchObject({ type: 'failed', code: 'engine_stalled' })
+  expect(engine.opened()).toBe(3)
+})
+
 test('abort by call or signal emits nothing and releases capacity', async () => {
   const engine = createScriptedEngine()
   const controller = new AbortController()

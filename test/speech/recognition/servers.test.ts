@@ -40,6 +40,13 @@ test('a server that needs more audio than may be in flight transcribes all of it
   expect(stats).toMatchObject({ untranscribedMs: 0, processedIsEstimated: true })
 })
 
+test('late texts of a server that reports no progress count as lag', async () => {
+  const { recorder } = await arrange({ lookaheadMs: 6_000 })
+  await recorder.write(tone(20_000, rate))
+  const { stats } = await recorder.end()
+  expect(stats.lagMsMax).toBeGreaterThanOrEqual(5_000)
+})
+
 test('finalize is exact on a server that refuses it: each turn is a session of its own', async () => {
   const { peer, recorder } = await arrange({ lookaheadMs: 2_000 })
   const boundaries = { a: 1_000, b: 1_500, c: 2_000, d: 4_000 }

@@ -51,6 +51,7 @@ async function codeOf(response: Response): Promise<unknown> {
 }
 
 const model = 'stt'
+const stallsAtTheEnd = { speech: { finalizeMs: 50 } }
 const talk = spokenFile([5, 20, 8, 12])
 const { file, words } = talk
 /** Ten seconds without a pause, so that there is no final. */
@@ -116,32 +117,57 @@ test('a failed stream ends with an error, never with done', async () => {
   await givenBack(server, engine)
 })
 
-test('an engine that stalls or never ends times out', async () => {
-  const stalling = await start(
-    { scripts: [{ stallAtMs: 1_000 }] },
-    { speech: { engineStallMs: 50, rolloversMax: 0 } },
-  )
-  const stalled = await stalling.server.post({ file, model })
-  expect(stalled.status).toBe(504)
-  expect(await codeOf(stalled)).toBe('engine_stalled')
-  await givenBack(stalling.server, stalling.engine)
+/** Each misses a deadline after the first utterance: in the middle, at the end, and in total. */
+const misses = [
+  [
+    'engine_stalled',
+    { scripts: [{ stallAtMs: 2_500 }] },
+    { engineStallMs: 50, rolloversMax: 0 },
+    [5],
+  ],
+  ['finalize_timeout', { scripts: [{ isEndless: true }] }, { finalizeMs: 50 }, [5, 20, 8, 12]],
+  ['transcription_timeout', { scripts: [{ stallAtMs: 2_500 }] }, { fileMs: 1_000 }, [5]],
+] as const
 
-  const endless = await start({ scripts: [{ isEndless: true }] }, { speech: { finalizeMs: 50 } })
-  const late = await endless.server.post({ file, model })
-  expect(late.status).toBe(504)
-  expect(await codeOf(late)).toBe('finalize_timeout')
-  await givenBack(endless.server, endless.engine)
+test('a deadline after some text returns that text with a warning', async () => {
+  for (const [code, engineOptions, speech, utterances] of misses) {
+    const { server, engine } = await start(engineOptions, { speech })
+    const response = await server.post({ file, model })
+    const transcript = Object(await response.json())
+    expect([response.status, transcript.warnings?.[0]?.code]).toEqual([200, code])
+    const said = utterances.reduce<number>((sum, count) => sum + count, 0)
+    expect(transcript.text).toBe(textOf(words.slice(0, said)))
+    expect(response.headers.get('x-transcript-incomplete')).toBe(code)
+    await givenBack(server, engine)
+  }
 })
 
-test('a file has a deadline', async () => {
-  const { server, engine } = await start(
-    { scripts: [{ stallAtMs: 1_000 }] },
-    { speech: { fileMs: 100 } },
-  )
-  const response = await server.post({ file, model })
-  expect(response.status).toBe(504)
-  expect(await codeOf(response)).toBe('transcription_timeout')
+test('a stream that misses a deadline after some text ends with done and the warning', async () => {
+  const { server, engine } = await start({ scripts: [{ isEndless: true }] }, stallsAtTheEnd)
+  const openai = await server.openai()
+  const stream = await openai.audio.transcriptions.create({ file, model, stream: true })
+  const events: object[] = []
+  for await (const event of stream) events.push(event)
+  expect(events.at(-1)).toMatchObject({
+    type: 'transcript.text.done',
+    text: textOf(words),
+    warnings: [{ code: 'finalize_timeout' }],
+  })
   await givenBack(server, engine)
+})
+
+test('a deadline without any text is a timeout', async () => {
+  const stall = { scripts: [{ stallAtMs: 500 }] }
+  for (const [code, engineOptions, speech] of [
+    ['engine_stalled', stall, { engineStallMs: 50, rolloversMax: 0 }],
+    ['finalize_timeout', { scripts: [{ isEndless: true, muteFromMs: 0 }] }, { finalizeMs: 50 }],
+    ['transcription_timeout', stall, { fileMs: 100 }],
+  ] as const) {
+    const { server, engine } = await start(engineOptions, { speech })
+    const response = await server.post({ file, model })
+    expect([response.status, await codeOf(response)]).toEqual([504, code])
+    await givenBack(server, engine)
+  }
 })
 
 test('capacity errors include Retry-After', async () => {
