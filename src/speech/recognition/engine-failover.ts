@@ -1,19 +1,18 @@
 import type { Engine, EngineError, EngineEvent } from '#speech/engine.ts'
 import { AudioSender } from './audio-sender.ts'
 import type { ConnectionFailure, EngineConnection, EngineRequest } from './engine-connection.ts'
-import { EngineSearch, type SearchContext } from './engine-search.ts'
+import { EngineSearch } from './engine-search.ts'
 import type { AudioLedger } from './ledger.ts'
 import type { RecognitionDeps, RecognitionEvent } from './recognition.ts'
 import type { SpeechActivity } from './speech-activity.ts'
 import { audioLost, engineRollover, type RolloverReason, warning } from './warnings.ts'
 
 /** The parts of a recognition that its failover uses. */
-export type FailoverContext = RecognitionDeps &
-  SearchContext & {
-    readonly request: EngineRequest
-    readonly activity: SpeechActivity
-    readonly ledger: AudioLedger
-  }
+export type FailoverContext = RecognitionDeps & {
+  readonly request: EngineRequest
+  readonly activity: SpeechActivity
+  readonly ledger: AudioLedger
+}
 
 export type FailoverListener = {
   /** Every event except endings and `finalized`, with times of the session. */
@@ -75,7 +74,7 @@ export class EngineFailover {
       leavesNearLimit: (connection) => this.#leaveNearLimit(connection),
       endForFinals: () => this.#endForFinals(),
     })
-    this.#search = new EngineSearch(request, context, {
+    this.#search = new EngineSearch(request, settings, {
       found: () => this.#takeOver(),
       retrying: () => this.#warnWaiting(),
       failed: (error) => this.#onSearchFailed(error),

@@ -7,12 +7,6 @@ import {
   openEngineConnection,
 } from './engine-connection.ts'
 
-export type SearchContext = {
-  readonly settings: Config['speech']
-  /** Whether a client is speaking, which may outlast engine failures. */
-  readonly isLive: boolean
-}
-
 type SearchListener = {
   /** A connection is ready to be taken. */
   found(): void
@@ -24,7 +18,7 @@ type SearchListener = {
 const pauseMsMin = 100
 const pauseMsMax = 4_000
 const failureWindowMs = 600_000
-/** Consecutive engines that process nothing before a file fails. */
+/** Consecutive engines that process nothing: the client, which is not read, may have left or ended. */
 const stalledMax = 3
 
 /**
@@ -34,21 +28,15 @@ const stalledMax = 3
 export class EngineSearch {
   readonly #request: EngineRequest
   readonly #settings: Config['speech']
-  readonly #isLive: boolean
   readonly #listener: SearchListener
   #controller: AbortController | null = null
   #found: EngineConnection | null = null
   #failedAt: number[] = []
   #stalled = 0
 
-  constructor(
-    request: EngineRequest,
-    { settings, isLive }: SearchContext,
-    listener: SearchListener,
-  ) {
+  constructor(request: EngineRequest, settings: Config['speech'], listener: SearchListener) {
     this.#request = request
     this.#settings = settings
-    this.#isLive = isLive
     this.#listener = listener
   }
 
@@ -64,7 +52,7 @@ export class EngineSearch {
 
   /** Whether the failure budget allows another search after a failure. */
   hasBudget(): boolean {
-    if (!this.#isLive && this.#stalled >= stalledMax) return false
+    if (this.#stalled >= stalledMax) return false
     const since = performance.now() - failureWindowMs
     this.#failedAt = this.#failedAt.filter((at) => at > since)
     return this.#failedAt.length < this.#settings.rolloversMax

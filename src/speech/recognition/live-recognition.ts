@@ -71,13 +71,7 @@ export class Recognition {
     this.#transcripts = new TranscriptWriter(options, (event) => this.#emit(event))
     this.#failover = new EngineFailover(
       connection,
-      {
-        ...deps,
-        request,
-        activity: this.#activity,
-        ledger: this.#ledger,
-        isLive: options.live,
-      },
+      { ...deps, request, activity: this.#activity, ledger: this.#ledger },
       {
         received: (event) => this.#onEvent(event),
         flushed: (untilMs) => this.#onFlushed(untilMs),

@@ -32,12 +32,7 @@ test('speech becomes partials, then finals with words, times and confidence', as
   for (let at = 0; at < 100; at += 1) recorder.session.write(tone(20, rate))
   await recorder.waitFor('final', 2)
 
-  expect(recorder.of('partial')[0]).toEqual({
-    type: 'partial',
-    text: 'W1 w2',
-    startMs: 0,
-    endMs: 500,
-  })
+  expect(recorder.of('partial')[0]).toMatchObject({ text: 'W1 w2', startMs: 0, endMs: 500 })
   expect(recorder.of('final')[1]).toMatchObject({
     text: 'W5 w6 w7 w8',
     startMs: 1_000,
@@ -52,11 +47,7 @@ test('speech becomes partials, then finals with words, times and confidence', as
     confidence: 0.75,
   })
   expect(recorder.of('speech-start').map(({ atMs }) => atMs)).toEqual([0, 1_000])
-  expect(recorder.of('progress').at(-1)).toEqual({
-    type: 'progress',
-    processedMs: 2_000,
-    estimated: true,
-  })
+  expect(recorder.of('progress').at(-1)).toMatchObject({ processedMs: 2_000, estimated: true })
   expect(new Set(peer.received().frames)).toEqual(new Set([3_200]))
   recorder.session.abort()
 })
@@ -88,15 +79,11 @@ test('language, model, endpointing and sample rate are set in the URL', async ()
 })
 
 test('utterance_end_ms stays within the range of every server', async () => {
-  for (const [endpointingMs, expected] of [
-    [100, '1000'],
-    [2_500, '2500'],
-    [10_000, '5000'],
-  ] as const) {
+  for (const [endpointingMs, expected] of Object.entries({ 100: 1000, 2500: 2500, 10000: 5000 })) {
     const { peer, engine } = arrange({ lookaheadMs: 0 })
-    const recorder = await openSession(engine, { endpointingMs })
+    const recorder = await openSession(engine, { endpointingMs: Number(endpointingMs) })
     const { searchParams } = (await peer.connection()).request.url
-    expect(searchParams.get('utterance_end_ms')).toBe(expected)
+    expect(searchParams.get('utterance_end_ms')).toBe(String(expected))
     recorder.session.write(tone(1_000, rate))
     await recorder.waitFor('final')
     recorder.session.abort()
@@ -109,10 +96,8 @@ test('progress continues while the server returns nothing, at the configured pac
   recorder.session.write(tone(2_000, rate))
   await recorder.waitFor('progress', 2)
   expect(recorder.of('progress')[0]?.processedMs).toBeLessThan(2_000)
-  await eventually(
-    'all audio counts as processed',
-    () => recorder.of('progress').at(-1)?.processedMs === 2_000,
-  )
+  const processedMs = () => recorder.of('progress').at(-1)?.processedMs
+  await eventually('all audio counts as processed', () => processedMs() === 2_000)
   expect(peer.received().audioMs).toBe(2_000)
   recorder.session.abort()
 })

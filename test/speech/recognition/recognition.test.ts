@@ -242,7 +242,7 @@ test('an engine that never answers is lagging, although it emits no event', asyn
   recorder.recognition.abort()
 })
 
-test('a file fails after three engines that process nothing', async () => {
+test('a recognition fails after three engines that process nothing', async () => {
   const engine = createScriptedEngine({ scripts: Array(20).fill({ stallAtMs: 0 }) })
   const recorder = await recordEngines({ engines: [engine], settings: { engineStallMs: 20 } })
   recorder.recognition.write(speak(sentences).samples.subarray(0, sampleRateHz))

@@ -94,7 +94,7 @@ describe('a deadline', () => {
 })
 
 describe('an engine', () => {
-  const failing = (script: object) => createScriptedEngine({ scripts: Array(1_000).fill(script) })
+  const failing = (script: object) => createScriptedEngine({ scripts: Array(20).fill(script) })
 
   test('that cannot be opened fails the session', async () => {
     const server = start({ engines: [failing({ refusal: 'unreachable' })] })
@@ -106,17 +106,28 @@ describe('an engine', () => {
   })
 
   test('that never answers ends with the client, whose audio still waits', async () => {
-    const engine = failing({ stallAtMs: 0 })
-    const speech = { engineStallMs: 40, finalizeMs: 100, rolloversMax: 1_000, lagMsMax: 1_000 }
-    const server = start({ engines: [engine], speech })
+    const speech = { finalizeMs: 100, lagMsMax: 1_000 }
+    const server = start({ engines: [failing({ stallAtMs: 0 })], speech })
     const client = await openSpeech(server.port, { token })
     await client.start({})
-    client.sendAudio(pcmBytes(speak([{ silenceMs: 200, words: 60 }]).samples))
+    client.sendAudio(pcmBytes(speak([{ silenceMs: 200, words: 30 }]).samples))
     const warnings = () => client.of('warning').map(({ code }) => code)
     await eventually('the lag is reported', () => warnings().includes('engine_lagging'))
     client.send({ type: 'session_end' })
     expect(await client.refusal()).toMatchObject({ code: 'finalize_timeout', closeCode: 1011 })
     expect(client.of('error')[0]?.stats?.max_lag_ms).toBeGreaterThanOrEqual(2_000)
+    await nothingIsLeft(server)
+  })
+
+  test('that never answers is given up while the end of the client is unread', async () => {
+    const engine = failing({ stallAtMs: 0 })
+    const server = start({ engines: [engine], speech: { engineStallMs: 40 } })
+    const client = await openSpeech(server.port, { token })
+    await client.start({})
+    client.sendAudio(pcmBytes(speak([{ silenceMs: 200, words: 60 }]).samples))
+    client.send({ type: 'session_end' })
+    expect(await client.refusal()).toMatchObject({ code: 'engine_stalled', closeCode: 1011 })
+    expect(engine.opened()).toBe(3)
     await nothingIsLeft(server)
   })
 
