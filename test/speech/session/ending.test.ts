@@ -110,7 +110,7 @@ describe('an engine', () => {
     const server = start({ engines: [failing({ stallAtMs: 0 })], speech })
     const client = await openSpeech(server.port, { token })
     await client.start({})
-    client.sendAudio(pcmBytes(speak([{ silenceMs: 200, words: 30 }]).samples))
+    client.sendAudio(pcmBytes(speak([{ silenceMs: 200, words: 22 }]).samples))
     const warnings = () => client.of('warning').map(({ code }) => code)
     await eventually('the lag is reported', () => warnings().includes('engine_lagging'))
     client.send({ type: 'session_end' })
