@@ -87,3 +87,26 @@ test('other payloads are not errors', () => {
     expect(errorFromPayload(payload)).toBeNull()
   }
 })
+
+test.each<[number, string]>([
+  [400, 'invalid_request'],
+  [401, 'upstream_refused'],
+  [402, 'insufficient_quota'],
+  [403, 'upstream_refused'],
+  [404, 'upstream_refused'],
+  [405, 'upstream_refused'],
+  [408, 'upstream_error'],
+  [409, 'upstream_error'],
+  [410, 'upstream_refused'],
+  [413, 'request_too_large'],
+  [422, 'invalid_request'],
+  [429, 'rate_limit_exceeded'],
+  [499, 'upstream_refused'],
+  [500, 'upstream_error'],
+  [502, 'upstream_error'],
+  [503, 'upstream_overloaded'],
+  [504, 'upstream_error'],
+  [529, 'upstream_overloaded'],
+])('the status %p is %s', (status, kind) => {
+  expect(errorFromStatus(status, '').kind).toBe(kind as ReturnType<typeof errorFromStatus>['kind'])
+})

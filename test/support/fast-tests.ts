@@ -1,10 +1,12 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 
 const project = join(import.meta.dir, '../..')
 
 /** Packages and modules that give a test a database or a gateway, directly or indirectly. */
 const slowImports = new Set(['postgres', 'puppeteer-core', 'src/app.ts', 'src/worker.ts'])
+/** Programs that a test starts by their path. */
+const programPath = /'(?:\.\.\/)+(src\/[^']+\.ts)'/g
 const startsProcess = /\bBun\.spawn|\bnew Worker\(|'node:child_process'/
 
 type Module = { readonly imports: readonly string[]; readonly isSlow: boolean }
@@ -34,6 +36,9 @@ export function listTests(root = project): TestFile[] {
     if (known !== undefined) return known
     const text = readFileSync(join(root, file), 'utf8')
     const imports = transpiler.scanImports(text).map(({ path }) => resolve(root, file, path))
+    for (const [, program = ''] of text.matchAll(programPath)) {
+      if (existsSync(join(root, program))) imports.push(program)
+    }
     const isSlow = startsProcess.test(text) || imports.some((path) => slowImports.has(path))
     const read = { imports: imports.filter((path) => path.endsWith('.ts')), isSlow }
     modules.set(file, read)
