@@ -1,6 +1,7 @@
 import { zipSync } from 'fflate'
 import mammoth from 'mammoth'
 import { htmlToText } from './html.ts'
+import { readXml, relatedParts } from './office-xml.ts'
 import type { ZipFile } from './zip.ts'
 
 /**
@@ -20,5 +21,41 @@ export async function readDocx(zip: ZipFile): Promise<string> {
       includeEmbeddedStyleMap: false,
     },
   )
-  return htmlToText(value)
+  return [
+    ...readParts(zip, ['header']),
+    htmlToText(value),
+    ...readParts(zip, ['footer', 'comments']),
+  ]
+    .filter((text) => text !== '')
+    .join('\n\n')
+}
+
+/** The text of headers, footers or comments, which mammoth leaves out; equal ones once. */
+function readParts(zip: ZipFile, kinds: readonly string[]): string[] {
+  const parts = [...relatedParts(zip, 'word/document.xml').values()].filter(
+    ({ kind, path }) => kinds.includes(kind) && zip.has(path),
+  )
+  return [...new Set(parts.map(({ path }) => readParagraphs(zip.read(path))))]
+}
+
+function readParagraphs(bytes: Uint8Array): string {
+  const paragraphs: string[] = []
+  let paragraph = ''
+  let isText = false
+  readXml(bytes, {
+    open({ name }) {
+      isText = name === 't'
+      if (name === 'tab' || name === 'br') paragraph += ' '
+    },
+    text(text) {
+      if (isText) paragraph += text
+    },
+    close(name) {
+      isText = false
+      if (name !== 'p') return
+      if (paragraph.trim() !== '') paragraphs.push(paragraph.trim())
+      paragraph = ''
+    },
+  })
+  return paragraphs.join('\n')
 }

@@ -26,7 +26,7 @@ export type ExtractionLimits = Pick<
 >
 
 /** Incremented when a release may extract another text. */
-const version = 1
+const version = 2
 /** The child holds the file and its unpacked content. */
 const memoryPerFileByte = 4
 /** How long a child may take to exit after the end of its output. */

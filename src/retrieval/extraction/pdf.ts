@@ -1,5 +1,5 @@
 import { getDocumentProxy } from 'unpdf'
-import { isRecord } from '#lib/json.ts'
+import { asRecord, isRecord } from '#lib/json.ts'
 import { type DocumentText, joinPages } from './document-text.ts'
 import { UnreadableFile } from './unreadable.ts'
 
@@ -51,6 +51,23 @@ async function readPage(document: Pdf, number: number): Promise<string> {
     }
     text += item.hasEOL ? `${item.str}\n` : item.str
   }
+  const fields = (await page.getAnnotations()).flatMap(fieldLine)
   page.cleanup()
-  return text
+  return fields.length === 0 ? text : `${text}\n\n${fields.join('\n')}`
+}
+
+/** The name and value of a filled form field, and the text of a note. */
+function fieldLine(annotation: unknown): string[] {
+  const { fieldType, fieldValue, fieldName, alternativeText, contentsObj } = asRecord(annotation)
+  if (fieldType === undefined) {
+    const note = asRecord(contentsObj)['str']
+    return typeof note === 'string' && note.trim() !== '' ? [note] : []
+  }
+  const values = [fieldValue].flat().filter((value) => typeof value === 'string')
+  const value = values.join(', ').trim()
+  if (value === '' || value === 'Off') return []
+  const name = [alternativeText, fieldName].find(
+    (label) => typeof label === 'string' && label !== '',
+  )
+  return [name === undefined ? value : `${name}: ${value}`]
 }

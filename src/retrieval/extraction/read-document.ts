@@ -31,9 +31,18 @@ async function readByKind(bytes: Uint8Array, options: ChildRequest): Promise<Doc
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, headBytes))
   if (head.length === 0) throw new UnreadableFile('no_text')
   if (head.indexOf('PK\u0003\u0004', 0, 'latin1') === 0) return readOffice(bytes)
-  if (head.subarray(0, pdfHeadBytes).includes('%PDF-')) return readPdf(bytes, options.charsMax)
+  const pdfAt = head.subarray(0, pdfHeadBytes).indexOf('%PDF-')
+  if (pdfAt === 0) return readPdf(bytes, options.charsMax)
+  // Either a PDF after other bytes or a text about PDF.
+  const pdf = pdfAt === -1 ? null : await readPdf(bytes, options.charsMax).catch(ifInvalid)
+  if (pdf !== null) return pdf
   await requireText(head, bytes)
   return withoutPages(await readPlain(bytes, options.format))
+}
+
+function ifInvalid(error: unknown): null {
+  if (error instanceof UnreadableFile && error.code === 'invalid_file') return null
+  throw error
 }
 
 async function readOffice(bytes: Uint8Array): Promise<DocumentText> {
