@@ -73,6 +73,11 @@ export const responsesKeys = {
         minimum: 10,
       },
     ),
+    recheckMs: whole('How often the credential of an open connection is checked again.', {
+      default: 30_000,
+      minimum: 10,
+      maximum: 60_000,
+    }),
     turnsQueuedMax: whole('Queued requests per connection.', {
       default: 8,
       minimum: 0,

@@ -210,7 +210,8 @@ ${exampleErrorFrame}
 \`\`\`
 
 **Closing.** A connection lives for one hour, ends with the code \`websocket_connection_limit_reached\` and is
-closed with 1000. Other close codes: 1008 when the principal loses its permission, 1009 for a frame that is
+closed with 1000. Other close codes: 1008 within a minute after the credential expires or is revoked, or its
+principal loses the permission; a running response then ends for this connection; 1009 for a frame that is
 too long, 1012 when the server stops. A client that leaves pings unanswered for two minutes, or does not
 read, is disconnected. The configuration may set other limits.
 

@@ -140,3 +140,23 @@ test('a silent client stays connected while it answers pings, and is disconnecte
   expect((await alive.turn(request)).response).toMatchObject({ status: 'completed' })
   alive.socket.destroy()
 })
+
+test('a revoked credential ends its idle and its busy connection without a further request', async () => {
+  const { gateway } = await start({ recheckMs: 50 })
+  const made = Object(await (await gateway.post('/v1/api-keys', { name: 'socket' })).json())
+  const open = () => openSocket(gateway.port, { headers: { 'x-api-key': made['key'] } })
+  const [idle, other] = [await open(), await openSocket(gateway.port, await headersOf(gateway))]
+  const busy = await openBusy(open)
+  const { aborted } = upstream.connections
+  await gateway.request(`/v1/api-keys/${made['id']}`, { method: 'DELETE' })
+  await eventually('both are closed', () => idle.isClosed() && busy.isClosed())
+  expect([idle.closeCode(), busy.closeCode()]).toEqual([1008, 1008])
+  await upstream.until(({ connections }) => connections.aborted === aborted + 1)
+  expect(own(busy, 'waits').map((text) => JSON.parse(text).error.code)).toEqual(['invalid_api_key'])
+  expect(other.isClosed()).toBe(false)
+  other.socket.destroy()
+})
+
+const headersOf = async (gateway: Gateway) => ({
+  headers: { authorization: `Bearer ${await gateway.token()}` },
+})

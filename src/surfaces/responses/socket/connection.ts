@@ -46,8 +46,9 @@ const serviceRestart = 1012
 export function openConnection(deps: ConnectionDeps, wire: Wire) {
   const { config, memory } = deps
   const outbox = createOutbox(wire, config.stream)
-  const { ageMaxMs } = config.websocket
+  const { ageMaxMs, recheckMs } = config.websocket
   const ageTimer = setTimeout(() => shutDown(tooOld(ageMaxMs)), ageMaxMs)
+  const recheckTimer = setInterval(() => void authorize().catch(() => {}), recheckMs)
   const waiting: CreateFrame[] = []
   let running: AbortController | null = null
   let shutdown: Shutdown | null = null
@@ -116,14 +117,17 @@ export function openConnection(deps: ConnectionDeps, wire: Wire) {
     }
   }
 
-  /** Closes the connection of a principal that has lost its permission. */
+  /** Ends the connection of a principal that has lost its permission, and what it runs. */
   async function authorize(): Promise<Principal> {
     try {
       return await deps.authorize()
     } catch (cause) {
       const error = toAppError(cause)
       const isRevoked = error.status === 401 || error.status === 403
-      if (isRevoked) shutDown({ error, closeCode: policyViolation, isAnnounced: false })
+      if (isRevoked) {
+        shutDown({ error, closeCode: policyViolation, isAnnounced: false })
+        running?.abort(error)
+      }
       throw error
     }
   }
@@ -162,6 +166,7 @@ export function openConnection(deps: ConnectionDeps, wire: Wire) {
     drained: outbox.drained,
     closed() {
       clearTimeout(ageTimer)
+      clearInterval(recheckTimer)
       outbox.closed()
       waiting.length = 0
       memory.clear()
