@@ -259,22 +259,17 @@ function assistantText(text: string): RequestItem {
 // System messages
 
 function addSystemMessage(state: ConversationState, content: Content, path: string): void {
-  const texts = typeof content === 'string' ? content : withoutToolChanges(state, content, path)
+  const texts = typeof content === 'string' ? content : withoutToolChanges(content, path)
   const text = orRefusal(state.refusals, [], () => parseTexts(texts, path)).join('\n\n')
   if (text === '') return
   state.items.push({ type: 'message', role: 'system', parts: [{ type: 'text', text }] })
 }
 
 /** Replaces them by empty texts, so that the paths of the other blocks stay correct. */
-function withoutToolChanges(
-  { ignored }: ConversationState,
-  blocks: readonly unknown[],
-  path: string,
-) {
+function withoutToolChanges(blocks: readonly unknown[], path: string) {
   return blocks.map((block, index) => {
     const type = readType(block, `${path}.${index}`)
-    if (!toolChangeTypes.some((change) => change === type)) return block
-    ignored.add(type)
-    return { type: 'text', text: '' }
+    const isChange = toolChangeTypes.some((change) => change === type)
+    return isChange ? { type: 'text', text: '' } : block
   })
 }

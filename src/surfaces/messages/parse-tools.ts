@@ -5,6 +5,7 @@ import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 import { clientFunction } from './client-tools.ts'
 import { invalidField, orRefusal, readObject, readType, unknownPart } from './read-object.ts'
 import { customTool, forcedToolChoice, toolChoiceFields } from './schema/request.ts'
+import { readToolChanges } from './tool-changes.ts'
 
 export type ParsedTools = {
   /** The tools for the model, in the order of the request. */
@@ -24,20 +25,22 @@ type ParseToolsOptions = {
 /**
  * Parses `tools`. Typed tools that clients run become functions; others are left to upstreams of this
  * protocol, except a search for deferred tools: without one, the model gets all tools. A deferred tool
- * is hidden until the conversation refers to it, unless the request has such a search.
+ * is hidden until the conversation refers to it, unless the request has such a search. Tools that the
+ * conversation adds or removes are those at its end.
  */
 export function parseTools(values: readonly unknown[], options: ParseToolsOptions): ParsedTools {
-  const { toolsMax } = options
-  if (values.length > toolsMax) {
+  const { toolsMax, messages } = options
+  const changes = readToolChanges(messages)
+  const definitions = changes.flatMap(({ definition }) => definition ?? [])
+  if (values.length + definitions.length > toolsMax) {
     throw invalidField('tools', `must not have more than ${toolsMax} tools`)
   }
-  const tools: FunctionTool[] = []
+  const tools = new Map<string, FunctionTool>()
   const deferred = new Set<string>()
   const native: ParsedTools['native'][number][] = []
   let hasVendorSearch = false
-  const seen = new Set<string>()
-  for (const [index, value] of values.entries()) {
-    const path = `tools.${index}`
+  const entries = values.map((value, index) => ({ value, path: `tools.${index}` }))
+  for (const { value, path } of [...entries, ...definitions]) {
     const type = vendorType(value)
     if (type?.startsWith('tool_search_tool')) {
       hasVendorSearch = true
@@ -50,16 +53,25 @@ export function parseTools(values: readonly unknown[], options: ParseToolsOption
     }
     const isDeferred = isRecord(value) && value['defer_loading'] === true
     const tool = clientTool ?? parseTool(value, path)
-    if (seen.has(tool.name)) throw invalidField(`${path}.name`, `${quote(tool.name)} is used twice`)
-    seen.add(tool.name)
-    tools.push(tool)
+    // A definition in the conversation replaces an earlier one.
+    if (tools.has(tool.name) && path.startsWith('tools.')) {
+      throw invalidField(`${path}.name`, `${quote(tool.name)} is used twice`)
+    }
+    tools.set(tool.name, tool)
     if (isDeferred) deferred.add(tool.name)
   }
-  if (deferred.size === 0 || hasVendorSearch) return { tools, native }
-  const named = findNamedTools(options.messages)
+  /** By name; the last change counts. */
+  const changed = new Map(changes.map(({ kind, name }) => [name, kind]))
+  const isPresent = (name: string | null) => changed.get(name ?? '') !== 'removal'
+  const present = {
+    tools: [...tools.values()].filter(({ name }) => isPresent(name)),
+    native: native.filter(({ name }) => isPresent(name)),
+  }
+  if (deferred.size === 0 || hasVendorSearch) return present
+  const named = findNamedTools(messages)
   const isVisible = ({ name }: FunctionTool) =>
-    !deferred.has(name) || named.has(name) || name === options.forced
-  return { tools: tools.filter(isVisible), native }
+    !deferred.has(name) || named.has(name) || changed.has(name) || name === options.forced
+  return { ...present, tools: present.tools.filter(isVisible) }
 }
 
 /** The type of a tool without a schema of its own; null for a custom tool. */

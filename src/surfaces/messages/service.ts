@@ -13,6 +13,7 @@ import { withStopSequences } from '#inference/stop-sequences.ts'
 import { withCheckedOutput } from '#inference/structured-output.ts'
 import type { TokenCount, TokenCounter } from '#inference/token-count/counter.ts'
 import { withHostedTools } from '#inference/tool-loop.ts'
+import type { Target } from '#inference/upstream.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import { withSignal } from '#lib/request-context.ts'
@@ -76,13 +77,14 @@ export function createMessageService(deps: MessageServiceDeps) {
         limitMs: parsed.isPromptOnly ? config.tokens.patienceMs : countDelayMaxMs,
         context,
       })
+      const readers = parsed.isPromptOnly ? targets.filter(isOfThisProtocol) : targets
       const generate = parsed.isPromptOnly
-        ? () => generateNothing(inputTokens)
+        ? generateNothing(deps.inference.generate, { readers, inputTokens })
         : await composeGenerate(deps, { request, agent, context })
       const { contextWindow } = model
       const job = {
         request: fitOutput(request, { contextWindow, inputTokens }),
-        targets,
+        targets: readers,
         buffered: !parsed.stream,
       }
       const running = runGeneration({
@@ -171,8 +173,24 @@ async function composeGenerate(
   return withObjectArguments(looped)
 }
 
-/** The output of `max_tokens: 0`. */
-async function* generateNothing(inputTokens: number): AsyncGenerator<EventBatch, void, void> {
+/** Upstreams of this protocol know `max_tokens: 0`, by which they only read the prompt into their cache. */
+function isOfThisProtocol({ upstream }: Target): boolean {
+  return upstream.kind === 'messages'
+}
+
+/** The output of `max_tokens: 0`: from an upstream that reads the prompt, or composed here. */
+function generateNothing(
+  generate: Generate,
+  { readers, inputTokens }: { readers: readonly Target[]; inputTokens: number },
+): Generate {
+  if (readers.length === 0) return () => emptyOutput(inputTokens)
+  return (job) => {
+    const sampling = { ...job.request.sampling, maxOutputTokens: 0 }
+    return generate({ ...job, request: { ...job.request, sampling } })
+  }
+}
+
+async function* emptyOutput(inputTokens: number): AsyncGenerator<EventBatch, void, void> {
   const usage = {
     inputTokens,
     cachedTokens: 0,

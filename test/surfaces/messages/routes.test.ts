@@ -122,15 +122,15 @@ describe.each([true, false])('a message with max_tokens 0 (stream: %p)', (stream
 })
 
 test('ignored request parts are logged, and the content of the request is not', async () => {
-  const changes = { role: 'system', content: [{ type: 'tool_removal', name: 'look' }] }
-  const messages = [...hello.messages, changes]
+  const upload = { role: 'user', content: [{ type: 'container_upload', file_id: 'file_1' }] }
+  const messages = [...hello.messages, upload]
   const httpResponse = await gateway.post('/compat/v1/messages', { ...hello, messages })
   expect(httpResponse.status).toBe(200)
   const lines = logOf(gateway, httpResponse.headers.get('request-id') ?? '')
   expect(lines).toContainEqual(
     expect.objectContaining({
       message: 'request parts ignored',
-      parts: ['tool_removal'],
+      parts: ['container_upload'],
     }),
   )
   expect(JSON.stringify(lines)).not.toContain('Hi.')

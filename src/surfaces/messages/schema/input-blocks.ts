@@ -183,7 +183,7 @@ export const compactionBlock = object(
 
 /** Blocks of features that the gateway does not support. */
 export const ignoredBlockTypes = ['container_upload', 'fallback', 'mcp_listing'] as const
-/** Blocks of system messages that change the tools during a conversation, which is not supported. */
+/** Blocks of system messages that change the tools during a conversation. */
 export const toolChangeTypes = ['tool_addition', 'tool_removal'] as const
 
 const ignoredBlock = object(
@@ -192,7 +192,8 @@ const ignoredBlock = object(
   },
   {
     $id: 'LeftOutBlock',
-    description: 'Ignored. The last two types are allowed in system messages only.',
+    description:
+      'Ignored, except the last two types, which add or remove a tool and are allowed in system messages only.',
   },
 )
 
