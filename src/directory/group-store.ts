@@ -9,6 +9,7 @@ import { AppError } from '#lib/errors.ts'
 import type { JsonObject } from '#lib/json.ts'
 import { type Page, type PageRequest, pageOf } from '#lib/page.ts'
 import { conflict, type DirectoryDeps, type Transaction } from './change-store.ts'
+import { hasMembers, removeGroupReferences } from './group-references-store.ts'
 
 /** The fields of a group other than its name, which is its identity. */
 export type GroupFields = {
@@ -98,6 +99,9 @@ export function createGroups({
       makeChange(actor, async ({ transaction, record, notify }) => {
         await requireNewName(transaction, name)
         await requireFreeClaim(transaction, name, fields.idpClaim)
+        // References to the people whose tokens name this group stay theirs.
+        const isSameGroup = fields.idpClaim === null && (await hasMembers(transaction, name))
+        if (!isSameGroup) await removeGroupReferences(transaction, name)
         const time = now()
         const group = { name, ...fields, createdAt: time, updatedAt: time }
         await transaction.insert(appGroup).values({ ...group, permissions: [...group.permissions] })
@@ -126,7 +130,7 @@ export function createGroups({
         return complete(transaction, changed)
       }),
 
-    /** With its manual memberships; those from tokens stay. */
+    /** With its manual memberships, its shares and its agents; memberships from tokens stay. */
     remove: (actor: Actor, name: string, isExpected: IsExpected): Promise<void> =>
       makeChange(actor, async ({ transaction, record, notify }) => {
         const group = await requireChangeable(transaction, name, isExpected)
@@ -134,6 +138,7 @@ export function createGroups({
         await transaction
           .delete(groupMember)
           .where(and(eq(groupMember.groupName, name), eq(groupMember.source, 'manual')))
+        await removeGroupReferences(transaction, name)
         await transaction.delete(appGroup).where(eq(appGroup.name, name))
         await record('group.delete', resourceOf(name), { before: wireFields(group) })
         // The permissions of its manual members are cached.

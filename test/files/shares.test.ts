@@ -81,6 +81,7 @@ describe('a share', () => {
   test.each(['viewer', 'editor'])('cannot be created or changed by a %s', async (role) => {
     const { gateway } = fixture
     const { folder, file, share } = await shared(role)
+    await gateway.send({ subject: 'gil', groups: ['users', 'guild'] }, '/v1/files')
     const others = await gateway.share(ann, folder, { type: 'group', id: 'guild' }, 'viewer')
     const change = { method: 'PATCH', json: { role: 'manager' } }
     const responses = [

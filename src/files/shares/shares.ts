@@ -94,6 +94,9 @@ export function createShares(deps: { database: FilesDatabase; now: () => Date })
       if (mustBeKnown && (await store.findUser(grantee.id)) === undefined) {
         throw refused('principal.id', 'There is no known user with this id.', 'principal_not_found')
       }
+      if (grantee.type === 'group' && !(await store.isGroupKnown(grantee.id))) {
+        throw refused('principal.id', 'There is no group of this name.', 'principal_not_found')
+      }
       return changing(principal, resource, async (transaction, access) => {
         requireRole(access.role, 'manager', resource.type)
         if (grantee.type === 'user' && grantee.id === access.ownerId) {
