@@ -150,7 +150,7 @@ Nothing is stored.`,
   ]
 }
 
-/** A response without streaming has no warning events. */
+/** The warning of a response without streaming. */
 const warningHeader = 'x-sluice-warning'
 const warningDescription =
   '`response_not_stored`: the response could not be stored, so it cannot be retrieved or continued later.'

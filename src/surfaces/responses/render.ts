@@ -51,19 +51,20 @@ export function createResponseRenderer(options: RendererOptions): ResponseRender
     output: items.output(form),
     ...echo,
   })
-  const lifecycle = (type: string) =>
-    options.stream ? frames.frame(type, { response: result() }) : ''
+  const lifecycle = (type: string, fields: object = {}) =>
+    options.stream ? frames.frame(type, { response: result(), ...fields }) : ''
   const open = () => {
     if (isOpened) return ''
     isOpened = true
     const created = options.framesBefore === 0 ? lifecycle('response.created') : ''
     return created + lifecycle('response.in_progress')
   }
-  const terminal = () => {
+  const terminal = (fields?: object) => {
     const { error, status } = ending
     const errorFrame = error === null ? '' : frames.frame('error', errorFields(error))
     // The format has no event for cancelled responses, whose output is incomplete.
-    return errorFrame + lifecycle(`response.${status === 'cancelled' ? 'incomplete' : status}`)
+    const name = status === 'cancelled' ? 'incomplete' : status
+    return errorFrame + lifecycle(`response.${name}`, fields)
   }
   const close = (end: Ending) => {
     const completedAt = end.status === 'completed' ? unixSeconds(options.now()) : null
@@ -94,7 +95,7 @@ export function createResponseRenderer(options: RendererOptions): ResponseRender
     unstored() {
       echo.store = false
       frames.rewind(terminalAt)
-      return frames.frame(warningEvent, notStoredWarning) + terminal()
+      return terminal({ warning: notStoredWarning })
     },
     nextSequence: () => frames.next(),
     result,
@@ -102,8 +103,7 @@ export function createResponseRenderer(options: RendererOptions): ResponseRender
   }
 }
 
-/** Not of the format, hence the prefix: the client was told that the response is stored. */
-const warningEvent = 'sluice:warning'
+/** A field, because strict clients fail on unknown events. The client was told that it is stored. */
 export const notStoredWarning = {
   code: notStoredCode,
   message: 'The response could not be stored, so it cannot be retrieved or continued later.',

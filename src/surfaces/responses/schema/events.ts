@@ -37,7 +37,15 @@ const complete = (what: string) => Type.String({ description: `The complete ${wh
 const lifecycle = event(
   'ResponseStateEvent',
   eventTypes('', 'created', 'queued', 'in_progress', 'completed', 'incomplete', 'failed'),
-  { response: responseObject },
+  {
+    response: responseObject,
+    warning: Type.Optional(
+      Type.Object(
+        { code: Type.String(), message: Type.String() },
+        { description: '`response_not_stored`: in the last event of a response that could not be stored.' },
+      ),
+    ),
+  },
 )
 
 const cited = event('AnnotationEvent', eventTypes('output_text.annotation.', 'added'), {
@@ -139,10 +147,6 @@ const variants: readonly TSchema[] = [
     Object.entries(hostedStages).flatMap(([type, ends]) => eventTypes(`${type}.`, ...ends)),
     ofItem,
   ),
-  event('WarningEvent', ['sluice:warning'], {
-    code: Type.String(),
-    message: Type.String(),
-  }),
   event('StreamErrorEvent', ['error'], {
     ...failure,
     error: Type.Object({ type: Type.String(), ...failure }),
@@ -169,7 +173,6 @@ by a final \`data: [DONE]\`. \`sequence_number\` counts from 0 without gaps.
 | \`response.mcp_list_tools.*\`, \`response.mcp_call.*\`, \`response.file_search_call.*\`, \`response.web_search_call.*\`, \`response.code_interpreter_call.*\`, \`response.image_generation_call.*\` | Progress of tools that the gateway or the upstream runs. |
 | \`response.code_interpreter_call_code.*\`, \`response.image_generation_call.partial_image\`, \`response.shell_call_command.*\`, \`response.shell_call_output_content.*\` | Code, images and commands of tools that the upstream runs. |
 | \`response.completed\`, \`response.incomplete\`, \`response.failed\` | The end, with the complete response. A cancelled response ends with \`response.incomplete\` and the status \`cancelled\`. |
-| \`sluice:warning\` | Before the end, with the code \`response_not_stored\`: the response could not be stored. |
 | \`error\` | Immediately before \`response.failed\`. |
 
 A failure before the first event is an HTTP error status. Clients that stop reading are disconnected.`
