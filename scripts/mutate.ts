@@ -1,20 +1,12 @@
 /**
  * `bun run mutate src/auth --sample 100 --seed 2`: changes sources in small ways, in a temporary copy
- * of the project, and lists the changes that no test notices.
+ * of the project, and lists the changes that no test notices. `--only 'jwks.ts:92'` repeats some.
  *
  * Stryker has no runner for Bun's tests, and its command runner runs all tests for every mutant. Here
  * a mutant meets the test files that import its file, the closest first. Survivors are compiled,
  * because `bun run check` compiles too.
  */
-import {
-  cpSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -37,30 +29,31 @@ const { values: options, positionals: paths } = parseArgs({
     seed: { type: 'string', default: '1' },
     /** Test files for each mutant. */
     files: { type: 'string', default: '12' },
+    /** Only mutants whose line of output has one of these texts. */
+    only: { type: 'string', multiple: true, default: [] },
     /** The score in per cent below which the command fails. */
     min: { type: 'string', default: '0' },
   },
 })
 const root = resolve(options.root)
 const tests = listTests(root)
-const tree = mkdtempSync(join(tmpdir(), 'sluice-mutants-'))
+const tree = fs.mkdtempSync(join(tmpdir(), 'sluice-mutants-'))
 let running: Bun.Subprocess | undefined
-process.on('exit', () => rmSync(tree, { recursive: true, force: true }))
+process.on('exit', () => fs.rmSync(tree, { recursive: true, force: true }))
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => end(130))
 
 const outside = new Set(['.git', 'data', 'node_modules'])
-cpSync(root, tree, { recursive: true, filter: (path) => !outside.has(relative(root, path)) })
-symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'))
+fs.cpSync(root, tree, { recursive: true, filter: (path) => !outside.has(relative(root, path)) })
+fs.symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'))
 
 const mutants = sample(paths.flatMap(sourceFiles).flatMap((file) => listMutants(file, read(file))))
 const clean = new Map<string, number | null>()
 
 const outcomes = { 'failing test': 0, 'time limit': 0, compiler: 0, survived: 0 }
-for (const [index, mutant] of mutants.entries()) {
+for (const mutant of mutants) {
   const outcome = await judge(mutant)
   outcomes[outcome]++
-  if (outcome === 'survived') console.log(`${mutant.file}:${mutant.line}: ${mutant.change}`)
-  else if (process.stderr.isTTY) console.error(`${index + 1}/${mutants.length} ${outcome}`)
+  if (outcome === 'survived') console.log(describe(mutant))
 }
 const score = 100 * (1 - outcomes.survived / Math.max(1, mutants.length))
 console.log(`${paths.join(' ')}: ${mutants.length} mutants, seed ${options.seed}:`, outcomes)
@@ -71,9 +64,9 @@ async function judge(mutant: Mutant): Promise<keyof typeof outcomes> {
   const text = read(mutant.file)
   const mutated = text.slice(0, mutant.start) + mutant.replacement + text.slice(mutant.end)
   const runMutated = async (args: readonly string[], limitMs: number) => {
-    writeFileSync(join(tree, mutant.file), mutated)
+    fs.writeFileSync(join(tree, mutant.file), mutated)
     const exitCode = await run(args, limitMs)
-    writeFileSync(join(tree, mutant.file), text)
+    fs.writeFileSync(join(tree, mutant.file), text)
     return exitCode
   }
   const files = closestTests(tests, mutant.file).slice(0, Number(options.files))
@@ -133,19 +126,26 @@ function end(exitCode: number): never {
 
 function sourceFiles(path: string): string[] {
   if (path.endsWith('.ts')) return [path]
-  const names = readdirSync(join(tree, path), { recursive: true, encoding: 'utf8' })
+  const names = fs.readdirSync(join(tree, path), { recursive: true, encoding: 'utf8' })
   return names.filter((name) => name.endsWith('.ts')).map((name) => join(path, name))
 }
 
 /** Independent of lines elsewhere: the same seed takes the same mutants while their lines stay. */
 function sample(all: readonly Mutant[]): Mutant[] {
+  const { only } = options
+  if (only.length > 0)
+    return all.filter((mutant) => only.some((text) => describe(mutant).includes(text)))
   const key = ({ file, change }: Mutant) => Bun.hash(`${options.seed} ${file} ${change}`)
   const keyed = all.map((mutant) => ({ mutant, key: key(mutant) }))
   const sorted = keyed.toSorted((a, b) => (a.key < b.key ? -1 : 1))
   return sorted.slice(0, Number(options.sample)).map(({ mutant }) => mutant)
 }
 
+function describe({ file, line, change }: Mutant): string {
+  return `${file}:${line}: ${change}`
+}
+
 /** The copy's: the project may be edited meanwhile. */
 function read(file: string): string {
-  return readFileSync(join(tree, file), 'utf8')
+  return fs.readFileSync(join(tree, file), 'utf8')
 }
