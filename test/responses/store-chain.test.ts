@@ -185,6 +185,27 @@ describe('the input of a response', () => {
     }
   })
 
+  test.each(['asc', 'desc'] as const)('has an end, also with one id twice, %s', async (order) => {
+    const { store } = fixture
+    const same = () => message('same', 'msg_in_both')
+    const first = await addEnded(store, { input: [same(), message('a'), message('b')], output: [] })
+    const { id } = await addEnded(store, {
+      previousResponseId: first.id,
+      input: [message('c'), same(), message('d')],
+      output: [],
+    })
+    const texts: string[] = []
+    let after: string | null = null
+    for (let pages = 0; pages < 7; pages++) {
+      const listed = await store.listInputItems(ann, id, { after, limit: 1, order })
+      texts.push(...textsOf(listed?.data))
+      if (!listed?.hasMore) break
+      after = listed.data.at(-1)?.id ?? null
+    }
+    // A cursor is the last of its places, so no page comes twice.
+    expect(texts).toEqual(order === 'asc' ? ['same', 'd'] : ['d', 'same'])
+  })
+
   test('ends a page early at the size limit', async () => {
     const input = Array.from({ length: 4 }, (_, at) => message(`${at}`.repeat(1_000)))
     const { id } = await addEnded(fixture.store, { input })
