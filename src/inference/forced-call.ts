@@ -1,8 +1,10 @@
 import { AppError } from '#lib/errors.ts'
+import { asRecord } from '#lib/json.ts'
 import { addUsage, type EventBatch, type Usage } from './events.ts'
 import type { Generate, GenerationJob } from './inference.ts'
 import type { GenerationRequest, ToolChoice } from './request.ts'
 import { isSameTool, requiresCall } from './tools.ts'
+import { readString } from './upstream-fields.ts'
 
 /** A model that ignores `tool_choice` is asked once more, with the demand in words. */
 const attemptsMax = 2
@@ -49,6 +51,7 @@ async function* generateForced(
 type Verdict = 'open' | 'passed' | 'ignored'
 
 function judge(batch: EventBatch, choice: ToolChoice): Verdict {
+  if (callsInFrames(batch)) return 'passed'
   for (const event of batch) {
     switch (event.type) {
       case 'tool-call-start':
@@ -64,6 +67,14 @@ function judge(batch: EventBatch, choice: ToolChoice): Verdict {
     }
   }
   return 'open'
+}
+
+/** Whether relayed frames begin a call of a server tool, which not all have an event. */
+function callsInFrames({ relay }: EventBatch): boolean {
+  const frames = relay?.frames ?? []
+  return frames.some(({ payload }) =>
+    readString(asRecord(payload['content_block'])['type']).endsWith('_tool_use'),
+  )
 }
 
 /** Relayed frames contain the usage of the last attempt and are not changed. */

@@ -206,6 +206,18 @@ describe('a forced tool', () => {
     ])
   })
 
+  test('is not demanded after a call of a server tool', async () => {
+    const use = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'code_execution', input: {} }
+    const count = answerInTurn(
+      native,
+      sse([start, ...block(0, use, []), ...text(1, 'Done.'), ...end('end_turn')]),
+    )
+    const server = { type: 'code_execution_20250825', name: 'code_execution' }
+    const answer = await ask({ tools: [...tools, server], tool_choice: { type: 'any' } })
+    expect(asRecord(await answer.json())['content']).toMatchObject([use, { text: 'Done.' }])
+    expect(count()).toBe(1)
+  })
+
   test.each(['length', 'content_filter'])('is not demanded after %s', async (reason) => {
     const count = answerInTurn(chat, chatStream([chunk({ content: 'I' }, reason)]))
     const answer = await ask({ model: 'chat', tools, tool_choice: { type: 'any' } })
