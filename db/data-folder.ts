@@ -22,7 +22,9 @@ export function lockDataFolder(dataFolder: string): DataFolderLock {
   } catch (error) {
     lock?.close()
     if (hasCode(error, 'SQLITE_BUSY')) {
-      throw new DatabaseStartError(`The data folder ${dataFolder} is in use by another process.`)
+      const pid = findLockPid(join(dataFolder, 'lock'))
+      const holder = pid === null ? 'another process' : `process ${pid}`
+      throw new DatabaseStartError(`The data folder ${dataFolder} is in use by ${holder}.`)
     }
     const reason = error instanceof Error ? error.message : String(error)
     throw new DatabaseStartError(`The data folder ${dataFolder} cannot be used: ${reason}`, {

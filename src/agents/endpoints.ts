@@ -173,7 +173,7 @@ const invalidFields = [
 const newAgentExample = {
   name: 'Contract reader',
   description: 'Answers questions about our contracts.',
-  model: 'llama-3.3-70b',
+  model: 'demo',
   instructions: 'Answer in the language of the question, and cite the clause.',
   collections: ['contracts'],
   sampling: { temperature: 0.2 },

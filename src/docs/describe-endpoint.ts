@@ -1,9 +1,11 @@
 import type { TObject } from '@sinclair/typebox'
-import { type Endpoint, tokenRequired } from '#api/endpoint.ts'
+import { type Endpoint, type RawBody, tokenRequired } from '#api/endpoint.ts'
 import { envelopeOf, errorResponses } from './error-responses.ts'
 
 /** The parameter in place of `*`: the name of a model, which may contain slashes. */
 export const wildcardName = 'name'
+
+type EndpointResponse = Endpoint['responses'][number]
 
 /** The operation of an endpoint in the OpenAPI document, apart from what all operations share. */
 export function describeEndpoint(endpoint: Endpoint) {
@@ -20,6 +22,7 @@ export function describeEndpoint(endpoint: Endpoint) {
     ...describeParameters('header', endpoint.headers),
   ]
   const errors = {
+    ...(body?.kind === 'json' ? { malformed_json: 'The request body is not valid JSON.' } : {}),
     ...(credential === 'jwt' ? { jwt_required: tokenRequired } : {}),
     ...endpoint.errors,
   }
@@ -41,9 +44,19 @@ function describeBody(body: NonNullable<Endpoint['body']>) {
   const { isOptional } = body
   const content =
     body.kind === 'raw'
-      ? body.content
+      ? withSchemas(body.content)
       : { 'application/json': { schema: body.schema, example: body.example } }
   return { content, required: !isOptional }
+}
+
+/** Bytes, unless an endpoint says more. */
+function withSchemas(content: RawBody['content']) {
+  return Object.fromEntries(
+    Object.entries(content).map(([type, media]) => [
+      type,
+      { schema: { type: 'string', format: 'binary' }, ...media },
+    ]),
+  )
 }
 
 function describeParameters(place: 'query' | 'header', schema: TObject | undefined) {
@@ -61,9 +74,30 @@ function describeResponses(responses: Endpoint['responses']) {
   return Object.fromEntries(
     Object.entries(responses).map(([status, { headers, ...response }]) => [
       status,
-      headers === undefined ? response : { ...response, headers: describeHeaders(headers) },
+      {
+        ...describeResponse(status, response),
+        ...(headers === undefined ? {} : { headers: describeHeaders(headers) }),
+      },
     ]),
   )
+}
+
+/**
+ * The example of a stream or a socket stands in the description: its schema is that of one event,
+ * which the example of many violates.
+ */
+function describeResponse(status: string, { description, content }: EndpointResponse) {
+  if (content === undefined) return { description }
+  const shown: string[] = []
+  const described = Object.entries(content).map(([type, { example, ...media }]) => {
+    if (example === undefined || (status !== '101' && type !== 'text/event-stream')) {
+      return [type, { ...media, ...(example === undefined ? {} : { example }) }]
+    }
+    const text = typeof example === 'string' ? example.trim() : JSON.stringify(example)
+    shown.push(`\n\n\`\`\`text\n${text}\n\`\`\``)
+    return [type, media]
+  })
+  return { description: description + shown.join(''), content: Object.fromEntries(described) }
 }
 
 function describeHeaders(headers: Readonly<Record<string, string>>) {

@@ -97,6 +97,18 @@ const publicErrors: Errors = {
   internal_error: 'The server failed to handle this request.',
 }
 
+/** What even an endpoint without input refuses. */
+const malformedRequest: Errors = { invalid_request: 'The request has more than one Host header.' }
+
+function refusalOf(envelope: Envelope) {
+  const schema = { $ref: `#/components/schemas/${envelope}` }
+  return {
+    description: 'The connection was not upgraded.',
+    content: { 'application/json': { schema } },
+  }
+}
+const handshakeRefusal = { Error: refusalOf('Error'), MessagesError: refusalOf('MessagesError') }
+
 const names: Readonly<Record<string, string>> = {
   401: 'Unauthorized',
   403: 'Forbidden',
@@ -130,7 +142,10 @@ export function withCommonResponses(
       ? { $ref: `#/components/responses/${nameOf(status, envelope)}` }
       : mergeExamples(asRecord(own[status]), response),
   ])
-  return { ...own, ...Object.fromEntries(added) }
+  const all = { ...own, ...Object.fromEntries(added) }
+  if ('101' in all) return { ...all, default: handshakeRefusal[envelope] }
+  const hasRefusal = Object.keys(all).some((status) => status.startsWith('4'))
+  return hasRefusal ? all : { ...all, ...errorResponses(malformedRequest, envelope) }
 }
 
 function nameResponses(envelope: Envelope): JsonObject {

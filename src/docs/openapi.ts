@@ -7,6 +7,7 @@ import { version } from '#package.json'
 import { describeEndpoint, wildcardName } from './describe-endpoint.ts'
 import { commonResponses, envelopeOf, withCommonResponses } from './error-responses.ts'
 import { operationId } from './operation-id.ts'
+import { inOrderOfReference, portableSchema } from './portable-schema.ts'
 
 const overview = `
 A streaming gateway for language models and speech.
@@ -56,12 +57,17 @@ export async function makeDocument(
   const { paths } = asRecord(await response.json())
   return {
     openapi: '3.1.0',
-    info: { title: 'Sluice', version, description: overview },
+    info: {
+      title: 'Sluice',
+      version,
+      description: overview,
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
     servers: [{ url: '/' }],
     tags: usedTags(endpoints, tags),
     paths,
     components: {
-      schemas: Object.fromEntries(Object.entries(schemas).sort()),
+      schemas: inOrderOfReference(schemas),
       responses: commonResponses,
       securitySchemes,
     },
@@ -150,11 +156,13 @@ function createSchemaLift(schemas: JsonObject) {
     if (Array.isArray(schema)) return schema.map(lift)
     if (!isRecord(schema)) return schema
     const { $id: name, ...rest } = schema
-    const lifted = Object.fromEntries(
-      Object.entries(rest).map(([field, value]) => [
-        field,
-        field === '$ref' ? fullReference(value) : valueFields.has(field) ? value : lift(value),
-      ]),
+    const lifted = portableSchema(
+      Object.fromEntries(
+        Object.entries(rest).map(([field, value]) => [
+          field,
+          field === '$ref' ? fullReference(value) : valueFields.has(field) ? value : lift(value),
+        ]),
+      ),
     )
     return typeof name === 'string' ? keep(name, lifted) : lifted
   }

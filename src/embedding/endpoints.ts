@@ -25,7 +25,7 @@ export function embeddingEndpoints({ embedders, config }: EmbeddingEndpointsDeps
       description: `One vector per text, in order, all of the same length. Requests with more texts than the upstream
 accepts are split. A field that is null counts as absent; unknown fields are ignored.`,
       body: jsonBody(embeddingBody, {
-        example: { model: 'bge-m3', input: ['One text.', 'Another.'] },
+        example: { model: 'local-hash', input: ['One text.', 'Another.'] },
         read: readEmbeddingRequest,
       }),
       responses: {
@@ -80,6 +80,6 @@ const exampleList: EmbeddingList = {
     { object: 'embedding', index: 0, embedding: [0.0231, -0.1187, 0.0452] },
     { object: 'embedding', index: 1, embedding: [-0.0077, 0.0904, 0.1313] },
   ],
-  model: 'bge-m3',
+  model: 'local-hash',
   usage: { prompt_tokens: 9, total_tokens: 9 },
 }

@@ -77,7 +77,19 @@ function describeError(error: Error, depth: number): Record<string, unknown> {
 function asText(record: { time: string; level: string; message: string }): string {
   const { time, level, message, ...fields } = record
   const rest = Object.entries(fields)
-    .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .map(([name, value]) => `${name}=${textOf(value)}`)
     .join(' ')
   return `${time.slice(11, 23)} ${level.toUpperCase().padEnd(5)} ${message}${rest ? ` ${rest}` : ''}`
 }
+
+/** Quoted unless it is one plain word, so that no value can pass for another field or line. */
+function textOf(value: unknown): string {
+  if (typeof value === 'string' && plainWord.test(value)) return value
+  return (JSON.stringify(value) ?? 'undefined').replace(invisible, (letter) => {
+    return `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`
+  })
+}
+
+const plainWord = /^[\w./:@%+,;*?&#~!()[\]{}$|-]+$/
+/** Control characters that JSON leaves, line separators, and changes of direction. */
+const invisible = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g

@@ -42,7 +42,7 @@ describe('the embedded database', () => {
     const dataFolder = await newFolder()
     const first = await open(dataFolder)
     await expect(open(dataFolder)).rejects.toThrow(
-      `The data folder ${dataFolder} is in use by another process.`,
+      `The data folder ${dataFolder} is in use by process ${process.pid}.`,
     )
     await first.ping()
     await first.close()

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, eventStream, json } from '#api/endpoint.ts'
 import { makeDocument } from '#docs/openapi.ts'
+import { inOrderOfReference, portableSchema } from '#docs/portable-schema.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
 
 /** The OpenAPI document of given endpoints. */
@@ -186,7 +187,7 @@ describe('common responses', () => {
 
   test('exclude 401 and 403 on public routes', async () => {
     const { '/livez': said } = await pathsOf(route('GET', '/livez'))
-    expect(Object.keys(asRecord(at(said, 'get.responses')))).toEqual(['200', '500'])
+    expect(Object.keys(asRecord(at(said, 'get.responses')))).toEqual(['200', '400', '500'])
     expect(at(said, 'get.security')).toEqual([])
     expect(at(said, 'get.description')).toBe('Open to everyone.')
   })
@@ -219,6 +220,36 @@ test('a stream is documented by one of its events', async () => {
   )
   expect(at(said, 'get.responses.200.content.text/event-stream')).toEqual({
     schema: { $ref: '#/components/schemas/Thing' },
-    example: 'event: thing\ndata: {"name":"a"}\n\n',
   })
+  // Many events are no example of the schema of one.
+  expect(at(said, 'get.responses.200.description')).toBe(
+    'Events.\n\n```text\nevent: thing\ndata: {"name":"a"}\n```',
+  )
+})
+
+test('a union of constants is an enum, as client generators understand', () => {
+  const constants = [
+    { const: 'a', type: 'string' },
+    { const: 'b', type: 'string' },
+  ]
+  const nothing = { type: 'null' }
+  expect(portableSchema({ anyOf: constants, default: 'a' })).toEqual({
+    type: 'string',
+    enum: ['a', 'b'],
+    default: 'a',
+  })
+  expect(portableSchema({ anyOf: [...constants, nothing] })).toEqual({
+    anyOf: [{ type: 'string', enum: ['a', 'b'] }, nothing],
+  })
+  const mixed = { anyOf: [...constants, { const: 1, type: 'number' }] }
+  expect(portableSchema(mixed)).toEqual(mixed)
+})
+
+test('a schema comes after those that it refers to', () => {
+  const reference = { $ref: '#/components/schemas/Z' }
+  expect(Object.keys(inOrderOfReference({ A: { items: reference }, Z: {}, B: {} }))).toEqual([
+    'Z',
+    'A',
+    'B',
+  ])
 })

@@ -4,6 +4,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { createEmbeddedPlace } from '#test/support/database.ts'
 import {
+  childrenOf,
   launchGateway,
   type ProcessOptions,
   startGatewayProcess,
@@ -63,7 +64,8 @@ test('a data folder in use by another gateway is refused, and that gateway conti
     const first = await startGatewayProcess({ dataFolder: place.dataFolder })
     const { code, sentence } = await refusal({ dataFolder: place.dataFolder })
     expect(code).toBe(1)
-    expect(sentence).toBe(`The data folder ${place.dataFolder} is in use by another process.\n`)
+    const [, pid] = /is in use by process (\d+)\.\n$/.exec(sentence) ?? []
+    expect(childrenOf(first.pid)).toContain(Number(pid))
     expect((await first.request('/v1/models')).status).toBe(200)
   } finally {
     await stopProcesses()

@@ -24,6 +24,22 @@ test('a line is one JSON object with time, level, message and fields', () => {
   )
 })
 
+test.each([
+  ['a newline', '/v1/x\n03:04:05.678 INFO  forged'],
+  ['a carriage return', 'demo\rforged'],
+  ['a field', 'demo status=200'],
+  ['a quote', 'demo" status="200'],
+  ['a line separator', 'demo\u2028forged'],
+  ['a C1 control', 'demo\u0085forged'],
+  ['a change of direction', 'demo\u202eforged'],
+  ['a terminal sequence', 'demo\u001b[2Kforged'],
+])('a value with %s cannot forge a line or a field of a text log', (_what, model) => {
+  const line = logged('text', { model, status: 404 })
+  expect(line).toMatch(/^03:04:05\.678 WARN {2}it happened model="[\x20-\x7e]+" status=404$/)
+  const [, quoted = ''] = /model=(".*") status=404$/.exec(line) ?? []
+  expect(JSON.parse(quoted)).toBe(model)
+})
+
 const key = `sk-svc-v1-${'a1B2'.repeat(12)}`
 const token = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl'
 

@@ -49,7 +49,10 @@ const storeFields = {
     }),
   ),
   expires_after: Type.Optional(
-    Type.Unknown({ description: 'Must be null: vector stores do not expire.' }),
+    Type.Unknown({
+      description: 'Must be null: vector stores do not expire.',
+      type: 'object',
+    }),
   ),
 }
 

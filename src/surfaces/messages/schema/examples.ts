@@ -4,7 +4,7 @@ import { emptyMessage, ended, estimatedUsage, renderUsage } from '#surfaces/mess
 /** The example of the OpenAPI document: one request, its message and its event stream. */
 
 export const exampleRequest = {
-  model: 'vendor-model-llama-3.3-70b',
+  model: 'demo',
   max_tokens: 1_024,
   system: 'Answer in one sentence.',
   messages: [{ role: 'user', content: 'What is a sluice?' }],

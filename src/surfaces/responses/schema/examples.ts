@@ -12,7 +12,7 @@ export const exampleIds = {
 export const exampleEncryptedContent = 'sluice1.9f2c41d7.q8Zl3vYkWm0r2sXcT7bEJfPa5uHoGdNi'
 
 export const exampleRequest = {
-  model: 'llama-3.3-70b',
+  model: 'demo',
   instructions: 'Answer in one sentence.',
   input: 'What is a sluice?',
 }
