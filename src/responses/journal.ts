@@ -19,12 +19,17 @@ type EntryOptions = {
 
 type Outcome = 'stored' | 'unstored'
 
-const writeTimeoutMs = 5_000
+const writeTimeoutMs = { min: 1_000, max: 5_000 }
 /** Backoff after a failed write. */
 const backoffMinMs = 50
 const backoffMaxMs = 1_000
 /** Frames per write; the rest goes into the next one. */
 const writeCharsMax = 1_048_576
+
+/** A database that hangs: smaller writes would hang too. */
+class WriteTimeout extends Error {
+  override readonly name = 'WriteTimeout'
+}
 
 /** The part of an entry that one write holds; repeated unchanged while its outcome is unknown. */
 type EntryWrite = {
@@ -131,7 +136,13 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
   let failingSince: number | null = null
   let inFlight: Promise<void> | undefined
 
-  async function write(group: readonly Entry[]): Promise<void> {
+  /** The last attempt of an outage ends with it, however long a write hangs. */
+  function timeoutMs(startedAt: number): number {
+    const leftMs = (failingSince ?? startedAt) + outageMaxMs - startedAt
+    return Math.max(writeTimeoutMs.min, Math.min(leftMs, writeTimeoutMs.max))
+  }
+
+  async function write(group: readonly Entry[], startedAt: number): Promise<void> {
     const writes = group.map((entry) => ({ id: entry.id, ...writeOf(entry) }))
     const written = withTimeLimit(
       store.write({
@@ -139,8 +150,8 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
         logged: writes.flatMap(({ id, segment }) => (segment === null ? [] : { id, segment })),
         ended: writes.flatMap(({ ended }) => ended ?? []),
       }),
-      writeTimeoutMs,
-      () => new Error(`a write took longer than ${writeTimeoutMs} ms`),
+      timeoutMs(startedAt),
+      () => new WriteTimeout('a write took too long'),
     )
     inFlight = written.catch(() => {})
     await written
@@ -157,23 +168,24 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
     for (const entry of group) {
       if (failures === 2) return
       if (entry.state !== 'open') continue
+      const startedAt = performance.now()
       try {
-        await write([entry])
+        await write([entry], startedAt)
       } catch (error) {
         failures += 1
         // To the back, so that the next attempt starts with another entry.
         pending.delete(entry)
         pending.add(entry)
-        recordFailure(entry, error)
+        recordFailure(entry, startedAt, error)
       }
     }
   }
 
-  function recordFailure(entry: Entry, error: unknown) {
+  function recordFailure(entry: Entry, startedAt: number, error: unknown) {
     if (entry.state !== 'open') return
     const now = performance.now()
-    failingSince ??= now
-    entry.failingSince ??= now
+    failingSince ??= startedAt
+    entry.failingSince ??= startedAt
     if (now - Math.min(failingSince, entry.failingSince) < outageMaxMs) return
     fail(entry, pending)
     log.error('response not stored', { response_id: entry.id, error })
@@ -195,13 +207,17 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
       do {
         const group = takeGroup(pending)
         if (group.length === 0) return
+        const startedAt = performance.now()
         try {
-          await write(group)
+          await write(group, startedAt)
           backoffMs = backoffMinMs
         } catch (error) {
-          if (group.length > 1) await writeOneByOne(group)
-          for (const entry of group) if (entry.write !== null) recordFailure(entry, error)
-          await Bun.sleep(backoffMs)
+          const mayBeOne = group.length > 1 && !(error instanceof WriteTimeout)
+          if (mayBeOne) await writeOneByOne(group)
+          for (const entry of group) {
+            if (entry.write !== null) recordFailure(entry, startedAt, error)
+          }
+          await new Promise((resolve) => setTimeout(resolve, backoffMs))
           backoffMs = Math.min(2 * backoffMs, backoffMaxMs)
         }
       } while (isUrgent())

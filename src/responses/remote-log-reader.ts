@@ -1,5 +1,6 @@
 import { AppError } from '#lib/errors.ts'
 import { repeat } from '#lib/repeat.ts'
+import { withTimeLimit } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
 import { endOfDeletedLog, endOfLog } from './ending.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
@@ -14,6 +15,8 @@ type Subscription = {
 }
 
 const pollMs = 200
+/** A database that hangs fails a poll like one that refuses. */
+const pollTimeoutMs = 5_000
 const idsPerQueryMax = 1_000
 const concurrentReads = 4
 
@@ -38,7 +41,7 @@ export function createRemoteLogReader(deps: {
     async () => {
       for (const [id, { log }] of subscriptions) if (log.readers() === 0) subscriptions.delete(id)
       try {
-        await poll()
+        await withTimeLimit(poll(), pollTimeoutMs, () => new Error('a poll took too long'))
         lastSuccessAt = performance.now()
       } catch (error) {
         if (performance.now() - lastSuccessAt > deps.outageMaxMs) failAll()

@@ -42,7 +42,10 @@ const lifecycle = event(
     warning: Type.Optional(
       Type.Object(
         { code: Type.String(), message: Type.String() },
-        { description: '`response_not_stored`: in the last event of a response that could not be stored.' },
+        {
+          description:
+            '`response_not_stored`: in the last event of a response that could not be stored.',
+        },
       ),
     ),
   },
