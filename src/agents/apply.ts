@@ -85,6 +85,7 @@ function effortOf(
 function serverRequest(tool: AgentServer, index: number): McpToolRequest {
   return {
     path: `agent.tools[${index}]`,
+    urlPath: `agent.tools[${index}].server_url`,
     label: tool.label,
     url: null,
     description: null,

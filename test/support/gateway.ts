@@ -45,6 +45,7 @@ export type GatewayOptions = {
   tokens?: Partial<Config['tokens']>
   compat?: Partial<Config['compat']>
   unsupportedTools?: Config['unsupportedTools']
+  mcpServer?: Config['mcpServer']
   llama?: Partial<Config['llama']>
   installer?: Partial<Config['installer']>
   retrieval?: Partial<Config['retrieval']>
@@ -161,6 +162,7 @@ function configOf(options: GatewayOptions): Config {
     websocket: { ...config.websocket, ...options.websocket },
     tokens: { ...config.tokens, ...options.tokens },
     compat: { ...config.compat, ...options.compat },
+    mcpServer: options.mcpServer ?? config.mcpServer,
     unsupportedTools: options.unsupportedTools ?? config.unsupportedTools,
     llama: { ...config.llama, ...options.llama },
     installer: { ...config.installer, ...options.installer },

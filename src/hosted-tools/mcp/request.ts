@@ -5,6 +5,8 @@ import type { JsonObject } from '#lib/json.ts'
 export type McpToolRequest = {
   /** Its path in the request: `tools[2]`. */
   readonly path: string
+  /** The path of its URL. */
+  readonly urlPath: string
   readonly label: string
   /** Null where the server is identified by its label. */
   readonly url: string | null
@@ -22,6 +24,8 @@ export type ToolFilter = {
   readonly names: readonly string[] | null
   /** Whether the server declares the tool read-only. */
   readonly readOnly: boolean | null
+  /** Tools that never match. */
+  readonly except?: readonly string[]
 }
 
 /** Which calls need approval. Tools that match neither filter do. */
@@ -67,7 +71,8 @@ export function matchesFilter(
   tool: Pick<McpTool, 'name' | 'annotations'>,
   filter: ToolFilter,
 ): boolean {
-  const { names, readOnly } = filter
+  const { names, readOnly, except = [] } = filter
+  if (except.includes(tool.name)) return false
   if (names !== null && !names.includes(tool.name)) return false
   return readOnly === null || (tool.annotations?.['readOnlyHint'] === true) === readOnly
 }

@@ -31,8 +31,8 @@ export async function findServer(
   groups: readonly string[],
   sources: ServerSources,
 ): Promise<McpServer> {
-  const { path, label } = request
-  const url = request.url === null ? null : parseUrl(request.url, `${path}.server_url`)
+  const { urlPath, label } = request
+  const url = request.url === null ? null : parseUrl(request.url, urlPath)
   const entry = sources.config.mcpServer.find(
     (entry) =>
       matchesEntry(entry, { url, label }) &&
@@ -42,8 +42,8 @@ export async function findServer(
   if (url !== null) return unconfiguredServer(url, request, sources)
   throw new AppError(
     'invalid_request',
-    `${path}.server_url is required: no server with the label "${label}" is configured.`,
-    { param: `${path}.server_url` },
+    `${urlPath} is required: no server with the label "${label}" is configured.`,
+    { param: urlPath },
   )
 }
 
@@ -85,7 +85,7 @@ async function unconfiguredServer(
   sources: ServerSources,
 ): Promise<McpServer> {
   const { hosts, ports } = sources.config.mcp
-  const param = `${request.path}.server_url`
+  const param = request.urlPath
   const policy = { hosts, portsAllowed: ports, private: false }
   try {
     await checkUrl(url, policy, { what: param, resolve: sources.resolve })

@@ -3,6 +3,7 @@ import type { FunctionTool, NativeTool, ToolChoice } from '#inference/request.ts
 import type { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 import { clientFunction } from './client-tools.ts'
+import type { Toolset } from './parse-mcp.ts'
 import { invalidField, orRefusal, readObject, readType, unknownPart } from './read-object.ts'
 import { customTool, forcedToolChoice, toolChoiceFields } from './schema/request.ts'
 import { readToolChanges } from './tool-changes.ts'
@@ -12,6 +13,8 @@ export type ParsedTools = {
   tools: readonly FunctionTool[]
   /** Tools that only upstreams of this protocol run, each with its path. */
   native: readonly (NativeTool & { path: string; name: string | null })[]
+  /** Configurations of the tools of MCP servers. */
+  toolsets: readonly Toolset[]
 }
 
 type ParseToolsOptions = {
@@ -38,12 +41,17 @@ export function parseTools(values: readonly unknown[], options: ParseToolsOption
   const tools = new Map<string, FunctionTool>()
   const deferred = new Set<string>()
   const native: ParsedTools['native'][number][] = []
+  const toolsets: Toolset[] = []
   let hasVendorSearch = false
   const entries = values.map((value, index) => ({ value, path: `tools.${index}` }))
   for (const { value, path } of [...entries, ...definitions]) {
     const type = vendorType(value)
     if (type?.startsWith('tool_search_tool')) {
       hasVendorSearch = true
+      continue
+    }
+    if (type === 'mcp_toolset') {
+      toolsets.push({ value: asRecord(value), path })
       continue
     }
     const clientTool = type === null ? null : clientFunction(type, nameOf(value))
@@ -66,6 +74,7 @@ export function parseTools(values: readonly unknown[], options: ParseToolsOption
   const present = {
     tools: [...tools.values()].filter(({ name }) => isPresent(name)),
     native: native.filter(({ name }) => isPresent(name)),
+    toolsets,
   }
   if (deferred.size === 0 || hasVendorSearch) return present
   const named = findNamedTools(messages)
@@ -156,7 +165,7 @@ function parseChoice(type: string, choice: JsonObject, given: ParsedTools): Tool
     case 'none':
       return { type }
     case 'any':
-      if (given.tools.length === 0) throw nothingToCall(given)
+      if (given.tools.length + given.toolsets.length === 0) throw nothingToCall(given)
       return { type: 'required' }
     case 'tool': {
       const { name } = readObject(forcedToolChoice, choice, 'tool_choice')
@@ -169,7 +178,8 @@ function parseChoice(type: string, choice: JsonObject, given: ParsedTools): Tool
           ? 'which is not in tools'
           : `whose type ${quote(tool.type)} is not supported`
       // The tools of a native toolset are known to its vendor alone.
-      const refuse = given.native.length === 0 ? invalidField : unknownPart
+      const isKnown = given.native.length + given.toolsets.length === 0
+      const refuse = isKnown ? invalidField : unknownPart
       throw refuse('tool_choice.name', `is ${quote(name)}, ${why}`)
     }
     default:

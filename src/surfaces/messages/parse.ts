@@ -1,4 +1,5 @@
 import type { Config } from '#config/schema.ts'
+import type { McpToolRequest } from '#hosted-tools/mcp/request.ts'
 import {
   defaultOptions,
   type GenerationRequest,
@@ -14,6 +15,7 @@ import type { Seals } from '#sealing/seals.ts'
 import type { NativeNeeds } from '#surfaces/native-tools.ts'
 import type { ThinkingDisplay } from './message.ts'
 import { parseTexts } from './parse-content.ts'
+import { parseMcpServers, type Toolset } from './parse-mcp.ts'
 import { parseMessages } from './parse-messages.ts'
 import { defaultThinking, parseThinkingOptions } from './parse-thinking.ts'
 import { forcedTool, parseToolChoice, parseTools } from './parse-tools.ts'
@@ -35,6 +37,8 @@ export type ParsedMessage = {
   isPromptOnly: boolean
   thinkingDisplay: ThinkingDisplay
   needs: NativeNeeds
+  /** MCP servers, which the gateway calls where the upstream does not. */
+  mcp: readonly McpToolRequest[]
   /** Ignored by upstreams of other protocols: types of blocks, an unknown version. */
   ignored: readonly string[]
 }
@@ -82,12 +86,12 @@ export function parseCreateMessage(body: unknown, context: ParseContext): Parsed
 export function parseCountTokens(
   body: unknown,
   context: ParseContext,
-): Pick<ParsedMessage, 'request' | 'needs'> {
-  const { prompt, needs } = parsePrompt(readObject(countBody, body, ''), context)
-  return { request: { ...prompt, origin: originOf(body, context) }, needs }
+): Pick<ParsedMessage, 'request' | 'needs' | 'mcp'> {
+  const { prompt, needs, mcp } = parsePrompt(readObject(countBody, body, ''), context)
+  return { request: { ...prompt, origin: originOf(body, context) }, needs, mcp }
 }
 
-type ParsedPrompt = Pick<ParsedMessage, 'thinkingDisplay' | 'needs' | 'ignored'> & {
+type ParsedPrompt = Pick<ParsedMessage, 'thinkingDisplay' | 'needs' | 'mcp' | 'ignored'> & {
   prompt: GenerationRequest
 }
 
@@ -109,6 +113,7 @@ function parsePrompt(create: PromptBody, context: ParseContext): ParsedPrompt {
     forced: forcedTool(create.tool_choice),
   })
   const { effort, format } = parseOutput(create, refusals)
+  const mcp = parseServers(create, { toolsets: tools.toolsets, refusals })
   const afterTools = items.at(-1)?.type === 'tool-result'
   const thinking = orRefusal(refusals, defaultThinking, () =>
     parseThinkingOptions(create.thinking, { effort, afterTools }),
@@ -130,6 +135,7 @@ function parsePrompt(create: PromptBody, context: ParseContext): ParsedPrompt {
         : { native: { tools: tools.native, include: [], toolCallsMax: null } }),
     },
     thinkingDisplay: thinking.display,
+    mcp,
     needs: { protocol: 'messages', tools: tools.native, refusals, isRelayed: true },
     ignored: [...conversation.ignored],
   }
@@ -203,6 +209,21 @@ function withoutNote(block: unknown): unknown {
   const text = isRecord(block) ? block['text'] : null
   const isNote = typeof text === 'string' && text.startsWith(billingNote)
   return isNote ? { type: 'text', text: '' } : block
+}
+
+/** Upstreams of the same protocol read `mcp_servers` themselves, so any fault is a refusal. */
+function parseServers(
+  { mcp_servers: servers = [] }: PromptBody,
+  { toolsets, refusals }: { toolsets: readonly Toolset[]; refusals: AppError[] },
+): readonly McpToolRequest[] {
+  if (servers.length + toolsets.length === 0) return []
+  try {
+    return parseMcpServers(servers, toolsets)
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    refusals.push(error)
+    return []
+  }
 }
 
 type ParsedOutput = { effort: string | null; format: OutputFormat }

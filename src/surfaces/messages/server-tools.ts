@@ -1,3 +1,4 @@
+import { mcpToolName } from '#hosted-tools/mcp/request.ts'
 import type { RequestItem } from '#inference/request.ts'
 import { isRecord } from '#lib/json.ts'
 import { announceTool } from './parse-content.ts'
@@ -18,7 +19,10 @@ export function parseServerTool(
     const { id, name, input = {} } = readObject(toolUseBlock, block, path)
     pending.add(id)
     const args = JSON.stringify(input)
-    return [{ type: 'tool-call', callId: id, name, form: 'function', arguments: args }]
+    const server = type === 'mcp_tool_use' && isRecord(block) ? block['server_name'] : undefined
+    // The name under which the model gets the tool.
+    const called = typeof server === 'string' ? mcpToolName(server, name) : name
+    return [{ type: 'tool-call', callId: id, name: called, form: 'function', arguments: args }]
   }
   if (!type.endsWith('_tool_result')) return null
   const { tool_use_id: callId, content } = readObject(serverToolResultBlock, block, path)

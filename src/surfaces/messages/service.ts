@@ -3,6 +3,7 @@ import { applyAgent, withAgentTools } from '#agents/apply.ts'
 import type { CallerContext } from '#api/endpoint.ts'
 import type { Config } from '#config/schema.ts'
 import { type HostedToolbox, noHostedTools } from '#hosted-tools/hosted-tools.ts'
+import type { McpToolRequest } from '#hosted-tools/mcp/request.ts'
 import type { EventBatch } from '#inference/events.ts'
 import { withForcedCall } from '#inference/forced-call.ts'
 import type { Generate, Inference } from '#inference/inference.ts'
@@ -70,7 +71,7 @@ export function createMessageService(deps: MessageServiceDeps) {
       const parseContext = parseContextOf(messageRequest)
       const parsed = parseCreateMessage(body, parseContext)
       const resolved = await resolveRequest(deps, parsed, context)
-      const { request, model, agent, targets, droppedTools } = resolved
+      const { request, model, agent, mcp, targets, droppedTools } = resolved
       const parts = [...droppedTools, ...parsed.ignored]
       logIgnored(deps.log, { parts }, context.requestId)
       const { tokens: inputTokens } = await tokenCounter.count(request, targets, {
@@ -80,7 +81,7 @@ export function createMessageService(deps: MessageServiceDeps) {
       const readers = parsed.isPromptOnly ? targets.filter(isOfThisProtocol) : targets
       const generate = parsed.isPromptOnly
         ? generateNothing(deps.inference.generate, { readers, inputTokens })
-        : await composeGenerate(deps, { request, agent, context })
+        : await composeGenerate(deps, { request, agent, mcp, context })
       const { contextWindow } = model
       const job = {
         request: fitOutput(request, { contextWindow, inputTokens }),
@@ -117,19 +118,23 @@ export function createMessageService(deps: MessageServiceDeps) {
 /** Resolves the model, its targets and the files, and adds what an agent contributes. */
 async function resolveRequest(
   deps: Pick<MessageServiceDeps, 'modelResolver' | 'config' | 'requestFiles'>,
-  parsed: Pick<ParsedMessage, 'request' | 'needs'>,
+  parsed: Pick<ParsedMessage, 'request' | 'needs' | 'mcp'>,
   context: CallerContext,
 ) {
   const { model, agent } = await resolveModel(deps, parsed.request, context.principal)
+  const isRelayed = agent === null
+  const relaying = isRelayed && parsed.mcp.length > 0 ? model.targets.filter(isOfThisProtocol) : []
   const native = planNative(applyAgent(parsed.request, agent), {
-    needs: { ...parsed.needs, isRelayed: agent === null },
-    targets: model.targets,
+    needs: { ...parsed.needs, isRelayed },
+    targets: relaying.length > 0 ? relaying : model.targets,
     config: deps.config,
   })
   const { targets } = native
   const { capabilities } = model
   const request = await deps.requestFiles.load(native.request, { targets, capabilities, context })
-  return { ...native, request, model, agent }
+  // An upstream that gets the original request calls the servers itself.
+  const mcp = relaying.length > 0 ? [] : parsed.mcp
+  return { ...native, request, model, agent, mcp }
 }
 
 async function resolveModel(
@@ -154,14 +159,20 @@ async function composeGenerate(
   {
     request,
     agent,
+    mcp,
     context,
-  }: { request: GenerationRequest; agent: Agent | null; context: CallerContext },
+  }: {
+    request: GenerationRequest
+    agent: Agent | null
+    mcp: readonly McpToolRequest[]
+    context: CallerContext
+  },
 ): Promise<Generate> {
   const checked = withCheckedOutput(
     withSingleCall(withForcedCall(withStopSequences(inference.generate))),
   )
-  // The protocol has no hosted tools, but an agent may have some.
-  const requested = withAgentTools(noHostedTools, agent, { approvals: false })
+  // An agent may have more, except those that need approval, which the protocol does not have.
+  const requested = withAgentTools({ ...noHostedTools, mcp }, agent, { approvals: false })
   const hosted = await hostedTools.open(requested, {
     caller: context.principal,
     tools: request.tools,

@@ -10,6 +10,7 @@ export function parseMcpTool(value: unknown, path: string): McpToolRequest {
   const tool = readObject(mcpTool, value, path)
   return {
     path,
+    urlPath: `${path}.server_url`,
     label: tool.server_label,
     url: tool.server_url ?? null,
     description: tool.server_description ?? null,

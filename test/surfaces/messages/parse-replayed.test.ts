@@ -163,7 +163,7 @@ describe('server tools of an earlier response', () => {
   test('include MCP servers', () => {
     const call = { type: 'mcp_tool_use', id: 'm', name: 'dig', server_name: 'x', input: {} }
     expect(after(call, { ...result('mcp', 'm', 'Gold.'), is_error: false })).toEqual([
-      called('m', 'dig'),
+      called('m', 'mcp__x__dig'),
       returned('m', 'Gold.'),
     ])
   })

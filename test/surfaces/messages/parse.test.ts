@@ -39,6 +39,7 @@ describe('the body', () => {
       isPromptOnly: false,
       thinkingDisplay: 'summarized',
       needs: { protocol: 'messages', tools: [], refusals: [], isRelayed: true },
+      mcp: [],
       ignored: [],
     })
   })

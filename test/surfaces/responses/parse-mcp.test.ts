@@ -10,6 +10,7 @@ describe('tools of type mcp', () => {
     expect(hosted.mcp).toEqual([
       {
         path: 'tools[0]',
+        urlPath: 'tools[0].server_url',
         label: 'docs',
         url: 'https://example.com/mcp',
         description: null,

@@ -106,6 +106,42 @@ export const metadataFields = object(
   { description: 'About the request.' },
 )
 
+export const mcpToolConfiguration = object({
+  enabled: optional(boolean('Whether the server is used.')),
+  allowed_tools: optional(arrayOf(Type.String(), 'The tools that the model may call.')),
+})
+
+export const mcpServer = object(
+  {
+    type: Type.Literal('url'),
+    name: expecting(
+      'a letter, followed by up to 63 letters, digits, underscores or dashes',
+      Type.String({
+        description: 'Unique within the request.',
+        pattern: '^[a-zA-Z][a-zA-Z0-9_-]{0,63}$',
+      }),
+    ),
+    url: Type.String({
+      minLength: 1,
+      description: 'The URL of a configured server, or a public https URL on an allowed host.',
+    }),
+    authorization_token: optional(string('Sent to the server as a bearer token.')),
+    tool_configuration: optional(mcpToolConfiguration),
+  },
+  {
+    $id: 'MessageMcpServer',
+    description:
+      'A remote MCP server. Upstreams of the same protocol call it themselves; for others the gateway does.',
+  },
+)
+
+export const mcpToolset = object({
+  type: Type.Literal('mcp_toolset'),
+  mcp_server_name: Type.String({ minLength: 1 }),
+  default_config: optional(anyObject('`enabled` of tools without an entry in `configs`.')),
+  configs: optional(anyObject('`enabled` by the name of a tool.')),
+})
+
 const promptFields = {
   model: Type.String({
     description: 'A name from the model list of this API, or from `/v1/models`.',
@@ -121,6 +157,7 @@ const promptFields = {
   tools: optional(
     arrayOf(Type.Union([customTool, vendorTool]), 'The tools that the model may call.'),
   ),
+  mcp_servers: optional(arrayOf(mcpServer, 'Remote servers whose tools the model may call.')),
   tool_choice: optional(
     Type.Union([toolChoiceFields, forcedToolChoice], {
       description: '`any`: the model must call a tool; `tool`: it must call the named one.',
