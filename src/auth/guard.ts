@@ -17,6 +17,28 @@ export async function authorize(
   return principal
 }
 
+/**
+ * Authorises an open connection every `periodMs`, until the returned function is called or the
+ * credential is refused. An error that says nothing about the credential is ignored.
+ */
+export function watchAuthorization(
+  authorizeAgain: () => Promise<unknown>,
+  periodMs: number,
+  onRefused: (error: AppError) => void,
+): () => void {
+  const check = async () => {
+    try {
+      await authorizeAgain()
+    } catch (error) {
+      if (!(error instanceof AppError) || (error.status !== 401 && error.status !== 403)) return
+      clearInterval(timer)
+      onRefused(error)
+    }
+  }
+  const timer = setInterval(() => void check(), periodMs)
+  return () => clearInterval(timer)
+}
+
 /** Throws `permission_denied`. Every permission includes the base permission. */
 export function requirePermission(
   { permissions }: Pick<Principal, 'permissions'>,

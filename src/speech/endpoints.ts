@@ -3,8 +3,9 @@ import type { ServerWebSocket } from 'bun'
 import { type Endpoint, endpoint, json, type PublicContext } from '#api/endpoint.ts'
 import type { Auth } from '#auth/auth.ts'
 import { chooseProtocol, isUpgrade } from '#auth/credentials.ts'
-import { requirePermission } from '#auth/guard.ts'
+import { requirePermission, watchAuthorization } from '#auth/guard.ts'
 import { basePermission } from '#auth/permissions.ts'
+import type { Config } from '#config/schema.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Connection, UpgradeRequest } from './session/connection.ts'
@@ -17,13 +18,15 @@ export type SpeechEndpointsDeps = {
   readonly auth: Pick<Auth, 'authenticate'>
   readonly sessions: SpeechSessions
   readonly sockets: OpenSockets
+  readonly config: Pick<Config, 'websocket'>
 }
 
 /**
  * `GET /v1/stt` as a WebSocket. Every upgrade is accepted, and refused over the socket if necessary,
  * because browsers do not expose the response of a failed handshake.
  */
-export function speechEndpoints({ auth, sessions, sockets }: SpeechEndpointsDeps): Endpoint[] {
+export function speechEndpoints(deps: SpeechEndpointsDeps): Endpoint[] {
+  const { auth } = deps
   return [
     endpoint({
       method: 'GET',
@@ -60,7 +63,7 @@ export function speechEndpoints({ auth, sessions, sockets }: SpeechEndpointsDeps
         // Compression does not shrink audio; an extension that is not offered is not negotiated.
         request.headers.delete('sec-websocket-extensions')
         const upgrade = { parameters, requestId, context: authorized }
-        const data = socketHandlers(upgrade, sessions, sockets)
+        const data = socketHandlers(upgrade, () => authorize(auth, request, context), deps)
         if (server?.upgrade(request, { data, headers }) === true) return undefined
         throw new AppError('invalid_request', invalidUpgrade)
       },
@@ -84,13 +87,20 @@ async function authorize(
 }
 
 /** Elysia calls these handlers, which it finds in the data of a socket. */
-function socketHandlers(upgrade: UpgradeRequest, sessions: SpeechSessions, sockets: OpenSockets) {
+function socketHandlers(
+  upgrade: UpgradeRequest,
+  authorizeAgain: () => Promise<unknown>,
+  { sessions, sockets, config }: SpeechEndpointsDeps,
+) {
   let connection: Connection | undefined
   let unregister = () => {}
+  let stopWatch = () => {}
   return {
     open(socket: ServerWebSocket<unknown>) {
       connection = sessions.connect(upgrade, socket)
       unregister = sockets.add(connection)
+      const refuse = (error: AppError) => connection?.refuse(error)
+      stopWatch = watchAuthorization(authorizeAgain, config.websocket.recheckMs, refuse)
       connection.open()
     },
     message(_: ServerWebSocket<unknown>, message: string | Uint8Array) {
@@ -101,6 +111,7 @@ function socketHandlers(upgrade: UpgradeRequest, sessions: SpeechSessions, socke
     },
     close(_: ServerWebSocket<unknown>, closeCode: number) {
       unregister()
+      stopWatch()
       connection?.onClose(closeCode)
     },
   }

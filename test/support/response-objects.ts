@@ -112,9 +112,7 @@ function isForeignItem(item: unknown): boolean {
 /** The events of items that the document does not define. */
 function isForeignEvent({ type, annotation }: JsonObject): boolean {
   if (isRecord(annotation)) return !isPublishedCitation(annotation)
-  return /^response\.(custom_tool_call_input|\w+_call(_\w+)?|mcp_list_tools)\./.test(
-    String(type),
-  )
+  return /^response\.(custom_tool_call_input|\w+_call(_\w+)?|mcp_list_tools)\./.test(String(type))
 }
 
 /**

@@ -32,6 +32,7 @@ export type SpeechServerOptions = {
   readonly engines?: readonly Engine[]
   readonly speech?: Partial<Config['speech']>
   readonly drain?: Partial<Config['drain']>
+  readonly websocket?: Partial<Config['websocket']>
 }
 
 /** Uses the principals of `gateway`. */
@@ -51,6 +52,7 @@ export function startSpeechServer(
     ...base,
     speech: { ...base.speech, ...options.speech },
     drain: { ...base.drain, ...options.drain },
+    websocket: { ...base.websocket, ...options.websocket },
   }
   const settings = config.speech
   const pool = new EnginePool(options.engines ?? [createScriptedEngine()], log)
@@ -65,7 +67,7 @@ export function startSpeechServer(
   const app = new Elysia({ websocket: socketSettings(config) })
     .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining: () => false }))
     .use(
-      mountEndpoints(speechEndpoints({ auth, sessions, sockets }), {
+      mountEndpoints(speechEndpoints({ auth, sessions, sockets, config }), {
         auth,
         config,
       }),

@@ -121,6 +121,11 @@ export class Recognition {
     this.#failover.end()
   }
 
+  /** Whether the speaker pauses. */
+  isQuiet(): boolean {
+    return this.#activity.isQuietAt(this.#activity.receivedMs())
+  }
+
   /** Measures the lag. Called periodically: an engine that does not respond emits no event. */
   checkLag(): void {
     if (this.#isOver) return

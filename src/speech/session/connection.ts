@@ -92,6 +92,12 @@ export class Connection {
     else this.#session.drain()
   }
 
+  /** The credential is no longer valid. */
+  refuse(cause: unknown): void {
+    if (this.#session === null) this.#reject(cause)
+    else this.#session.fail(fromRequestError(cause))
+  }
+
   isBusy(): boolean {
     return this.#session?.isBusy() ?? (this.#isOpen && this.socket.getBufferedAmount() > 0)
   }

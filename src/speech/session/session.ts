@@ -36,6 +36,8 @@ type AttachedConnection = Pick<Connection, 'socket' | 'finish' | 'supersede'>
 
 /** Clients that close with one of these codes do not resume. */
 const deliberateCloseCodes = [1000, 1001, 1005]
+/** A client that sends nothing for this long pauses. */
+const pauseMs = 500
 /** While a client is not read, its disconnect is only detected by sending. */
 const pingMs = 1_000
 
@@ -59,7 +61,8 @@ export class SpeechSession {
   #connection: AttachedConnection | null = null
   #endedAt = 0
   #isAborted = false
-  #isDraining = false
+  /** When the shutdown began. */
+  #drainingSince: number | null = null
   #pingedAt = 0
   #receivedAt = performance.now()
   #attachedAt = performance.now()
@@ -159,15 +162,16 @@ export class SpeechSession {
     this.#transcriber.tick()
   }
 
-  /** Shutdown: finishes the received audio and accepts no more. */
+  /** Shutdown: finishes the sentence in progress, and accepts no more after it. */
   drain(): void {
     if (this.#connection === null) {
       this.abort('draining')
       return
     }
-    this.#isDraining = true
+    const now = performance.now()
+    this.#drainingSince ??= now
     this.#transcriber.expectFinalsWithin(this.deps.drainMs)
-    this.#transcriber.endInput(sessionError('draining'))
+    this.#endAtPause(now)
   }
 
   /** Ends it without a frame; it cannot be resumed. */
@@ -244,16 +248,24 @@ export class SpeechSession {
     if (!isAttached || !this.isReaderFull()) this.#readerMovedAt = now
     if (now - this.#attachedAt >= resumeMs && !isAttached) return this.abort('client_lost')
     if (now >= transcriber.finalsBy) {
-      const reason = this.#isDraining ? 'draining' : 'finalize_timeout'
-      return transcriber.expire(sessionError(reason))
+      return transcriber.expire(sessionError('draining'))
     }
     if (now - this.#readerMovedAt >= readerStallMs) {
       return transcriber.fail(sessionError('slow_consumer'))
     }
     if (!transcriber.acceptsAudio()) return
+    this.#endAtPause(now)
     const isTooLong = now - transcriber.startedAt >= sessionMsMax
     if (isTooLong) transcriber.endInput(sessionError('max_session'))
     else if (now - this.#receivedAt >= idleMs) transcriber.endInput(sessionError('idle_timeout'))
+  }
+
+  /** While draining: the other half of the time is for the last finals. */
+  #endAtPause(now: number): void {
+    if (this.#drainingSince === null) return
+    const isOverdue = now - this.#drainingSince >= this.deps.drainMs / 2
+    const isPausing = this.#transcriber.isQuiet() || now - this.#receivedAt >= pauseMs
+    if (isOverdue || isPausing) this.#transcriber.endInput(sessionError('draining'))
   }
 
   #pingIfPaused(): void {

@@ -144,6 +144,11 @@ export class Transcriber {
     this.acknowledge()
   }
 
+  /** Whether the audio so far does not end in the middle of speech. */
+  isQuiet(): boolean {
+    return this.#pipeline?.recognition.isQuiet() ?? true
+  }
+
   acceptsAudio(): boolean {
     return this.#pipeline !== null && !this.#isInputEnded
   }

@@ -78,6 +78,16 @@ test('a program that does not exit when done or ignores SIGTERM is killed', asyn
   await eventually('the program has exited', () => !isAlive(started()[0] ?? 0))
 })
 
+test('the children of a program are stopped with it', async () => {
+  const { startsFile, started } = recordStarts()
+  const script = `sleep 1000 & echo $! >> ${startsFile}; echo '{"type":"ready"}'; wait`
+  const { engine } = stubEngine({}, { command: ['sh', '-c', script] })
+  const recorder = await openSession(engine)
+  await eventually('the child is started', () => started().length === 1)
+  recorder.session.abort()
+  await eventually('the child has exited', () => !isAlive(started()[0] ?? 0))
+})
+
 test('closing the engine stops all programs, including those that ignore SIGTERM', async () => {
   const before = new Set(childrenOf(process.pid))
   const { startsFile, started } = recordStarts()

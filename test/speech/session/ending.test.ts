@@ -105,29 +105,21 @@ describe('an engine', () => {
     await nothingIsLeft(server)
   })
 
-  test('that never answers ends with the client, whose audio still waits', async () => {
-    const speech = { finalizeMs: 100, lagMsMax: 1_000 }
-    const server = start({ engines: [failing({ stallAtMs: 0 })], speech })
+  test.each([
+    ['finalize_timeout', 22, { finalizeMs: 100 }],
+    // The queue is full, so that the end of the client is not read.
+    ['engine_stalled', 60, { engineStallMs: 300 }],
+  ] as const)('that never answers lags, then fails with %s', async (code, words, speech) => {
+    const engines = [failing({ stallAtMs: 0 })]
+    const server = start({ engines, speech: { ...speech, lagMsMax: 1_000 } })
     const client = await openSpeech(server.port, { token })
     await client.start({})
-    client.sendAudio(pcmBytes(speak([{ silenceMs: 200, words: 22 }]).samples))
-    const warnings = () => client.of('warning').map(({ code }) => code)
+    client.sendAudio(pcmBytes(speak([{ silenceMs: 200, words }]).samples))
+    const warnings = () => client.of('warning').map((frame) => frame.code)
     await eventually('the lag is reported', () => warnings().includes('engine_lagging'))
     client.send({ type: 'session_end' })
-    expect(await client.refusal()).toMatchObject({ code: 'finalize_timeout', closeCode: 1011 })
+    expect(await client.refusal()).toMatchObject({ code, closeCode: 1011 })
     expect(client.of('error')[0]?.stats?.max_lag_ms).toBeGreaterThanOrEqual(2_000)
-    await nothingIsLeft(server)
-  })
-
-  test('that never answers is given up while the end of the client is unread', async () => {
-    const engine = failing({ stallAtMs: 0 })
-    const server = start({ engines: [engine], speech: { engineStallMs: 40 } })
-    const client = await openSpeech(server.port, { token })
-    await client.start({})
-    client.sendAudio(pcmBytes(speak([{ silenceMs: 200, words: 60 }]).samples))
-    client.send({ type: 'session_end' })
-    expect(await client.refusal()).toMatchObject({ code: 'engine_stalled', closeCode: 1011 })
-    expect(engine.opened()).toBe(3)
     await nothingIsLeft(server)
   })
 
@@ -254,7 +246,6 @@ describe('a draining process', () => {
     server.drain()
     expect(await silent.refusal()).toMatchObject({ code: 'draining', closeCode: 1001 })
     expect(server.busySockets()).toBe(1)
-    busy.sendAudio(bytes)
     engine.release()
     expect(await busy.refusal()).toMatchObject({ code: 'draining', closeCode: 1001 })
     expect(busy.finals()).toEqual([wordsSaid])
@@ -262,6 +253,20 @@ describe('a draining process', () => {
       error: { retryable: true },
       stats: { audio_ms: 800, untranscribed_ms: 0 },
     })
+    await nothingIsLeft(server)
+  })
+
+  test('lets a speaker finish, and accepts nothing after the pause', async () => {
+    const server = start()
+    const client = await begin(server)
+    await say(client)
+    server.drain()
+    client.sendAudio(pcmBytes(speak([{ silenceMs: 0, words: 4 }], 1_000).samples))
+    const ignored = setInterval(() => client.sendAudio(bytes), 50)
+    expect(await client.refusal()).toMatchObject({ code: 'draining', closeCode: 1001 })
+    clearInterval(ignored)
+    expect(client.finals().join(' ')).toStartWith(`${wordsSaid} 1 2 3 4`)
+    expect(client.of('error')[0]).toMatchObject({ stats: { untranscribed_ms: 0 } })
     await nothingIsLeft(server)
   })
 

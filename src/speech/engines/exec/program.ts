@@ -98,6 +98,8 @@ export class Program {
     // Logging failures do not affect the session.
     this.#logErrors(stderr).catch(() => {})
     await exited
+    // Its own children may have outlived it.
+    this.#kill('SIGKILL')
     await orAfter(output, outputAfterExitMs, undefined)
     clearTimeout(this.#stopTimer)
     this.#input.close()
@@ -167,8 +169,17 @@ export class Program {
     this.#isTerminating = true
     clearTimeout(this.#stopTimer)
     this.#input.close()
-    this.#child.kill('SIGTERM')
-    this.#stopTimer = setTimeout(() => this.#child.kill('SIGKILL'), graceMs)
+    this.#kill('SIGTERM')
+    this.#stopTimer = setTimeout(() => this.#kill('SIGKILL'), graceMs)
+  }
+
+  /** Signals the program and its children: a shell does not pass signals on. */
+  #kill(signal: 'SIGTERM' | 'SIGKILL'): void {
+    try {
+      process.kill(-this.#child.pid, signal)
+    } catch {
+      // The whole group has exited.
+    }
   }
 
   async #logErrors(stderr: AsyncIterable<Uint8Array>): Promise<void> {
@@ -185,7 +196,13 @@ export class Program {
 
 function spawn(command: readonly string[], environment: EngineDeps['environment']) {
   try {
-    return Bun.spawn([...command], { env: { ...environment }, stdio: ['pipe', 'pipe', 'pipe'] })
+    return Bun.spawn([...command], {
+      env: { ...environment },
+      stdio: ['pipe', 'pipe', 'pipe'],
+      // Its own process group, which a signal to the server's group does not reach: at shutdown it
+      // still returns the last finals.
+      detached: true,
+    })
   } catch (error) {
     throw new EngineError('unreachable', 'the program could not be started', { cause: error })
   }
