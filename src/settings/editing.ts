@@ -36,11 +36,11 @@ export function createEditing(settings: Settings, references: SettingReferences)
       await requireReferences(references, principal, patch)
       const actor = { actorId: principal.userId, ...options }
       const changed = await settings.change(actor, ({ overrides }) => {
-        const patched = applyPatch(overrides, patch)
+        const patched = applyPatch(overrides, patch, layers.isSwitchedOffByNull)
         requireReranker(layers.effective(patched), patch)
         return patched
       })
-      return { ...changed, warnings: warningsOf({ ...changed, patch }) }
+      return { ...changed, warnings: warningsOf(changed) }
     },
 
     /** Restores the overrides after the change `revision`, validated by the rules of this release. */
@@ -71,7 +71,7 @@ export function createEditing(settings: Settings, references: SettingReferences)
         requireReranker(layers.effective(target), patch)
         return target
       })
-      return { ...changed, warnings: warningsOf({ ...changed, patch }) }
+      return { ...changed, warnings: warningsOf(changed) }
     },
   }
 }
@@ -140,8 +140,7 @@ type Warning = { readonly code: string; readonly param: string; readonly message
 function warningsOf({
   before: { values: before },
   after: { values: after },
-  patch,
-}: Omit<Edited, 'warnings'> & { patch: Flat }): Warning[] {
+}: Omit<Edited, 'warnings'>): Warning[] {
   const warnings: Warning[] = []
   const { rerank_top_n: topN, retrieval_k: k } = after
   if (topN !== null && topN > k) {
@@ -163,15 +162,6 @@ function warningsOf({
       code: 'trash_emptied',
       param: 'files.trash_seconds',
       message: 'Older files in the trash are deleted permanently.',
-    })
-  }
-  for (const key of ['rerank_top_n', 'reranker_model'] as const) {
-    // The configuration file may have a value.
-    if (patch.get(key) !== null || after[key] === null) continue
-    warnings.push({
-      code: 'value_of_configuration',
-      param: key,
-      message: `"${key}" is ${JSON.stringify(after[key])}, from the configuration file.`,
     })
   }
   return warnings

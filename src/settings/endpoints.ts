@@ -67,7 +67,8 @@ export function settingsEndpoints({ settings, ...references }: SettingsEndpoints
       permission: 'can_edit_config',
       tag: 'Configuration',
       summary: 'Update the configuration',
-      description: `A merge patch: omitted keys are kept, and null resets a key. The patch is applied completely or not
+      description: `A merge patch: omitted keys are kept, and null resets a key, or switches
+off a reranker that the configuration file names. The patch is applied completely or not
 at all, and takes effect within a second in every process. Models and files must exist. The body may have 256 KiB.`,
       query: dryRunQuery,
       headers: ifMatchHeader,

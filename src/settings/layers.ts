@@ -16,12 +16,12 @@ export function createLayers(config: Config) {
   }
   const isOverridden = (key: string, overrides: Flat) =>
     overrides.has(key) && lockOf(key) === null && matchesSchema(key, overrides.get(key))
-  const configured = [...valuesIn(config)]
+  const configured = valuesIn(config)
   return {
     /** All values. Overrides that do not match the schema of this release are ignored. */
     effective(overrides: Flat): ConfigValues {
       return configValuesOf(
-        configured.map(([key, value]) => [
+        [...configured].map(([key, value]) => [
           key,
           isOverridden(key, overrides) ? overrides.get(key) : value,
         ]),
@@ -34,6 +34,9 @@ export function createLayers(config: Config) {
     /** The value without configuration and overrides. */
     defaultOf: (key: string): unknown => shipped().get(key) ?? null,
     lockOf,
+    /** Whether null switches off what the configuration file has set. */
+    isSwitchedOffByNull: (key: string): boolean =>
+      settingsByKey.get(key)?.isNullable === true && (configured.get(key) ?? null) !== null,
     /** Throws `conflict` of code `config_locked`. */
     requireUnlocked(keys: Iterable<string>): void {
       for (const key of keys) {
@@ -73,5 +76,6 @@ function configValuesOf(flat: Iterable<readonly [string, unknown]>): ConfigValue
 
 /** Whether this release accepts the value; another release may have had other bounds. */
 export function matchesSchema(key: string, value: unknown): boolean {
-  return settingsByKey.get(key)?.checker.check(value) ?? false
+  const setting = settingsByKey.get(key)
+  return (value === null ? setting?.isNullable : setting?.checker.check(value)) ?? false
 }

@@ -32,11 +32,11 @@ export function nest(flat: Flat): JsonObject {
   return root
 }
 
-/** A merge patch (RFC 7396): null removes a key. */
-export function applyPatch(values: Flat, patch: Flat): Flat {
+/** A merge patch (RFC 7396): null removes a key, unless it has to be kept to switch a setting off. */
+export function applyPatch(values: Flat, patch: Flat, keepsNull: (key: string) => boolean): Flat {
   const patched = new Map([...values, ...patch])
   for (const [key, value] of patch) {
-    if (value === null) patched.delete(key)
+    if (value === null && !keepsNull(key)) patched.delete(key)
   }
   return patched
 }

@@ -46,6 +46,21 @@ test('a change survives a restart and takes precedence over the file', async () 
   expect((await second.patch({ retrieval_k: null })).body).toMatchObject({ retrieval_k: 8 })
 })
 
+test('null switches off what the file has set, until another value is set', async () => {
+  const toml = '[retrieval]\nrerank_model = "sorter"\nrerank_top_n = 2'
+  const first = await restart({ toml })
+  const rerank = async (of: SettingsGateway) =>
+    outcome(await of.send('/v1/rerank', { json: { query: 'q', documents: ['a'] } }))
+  const off = await first.patch({ reranker_model: null, rerank_top_n: null })
+  expect(off.body).toMatchObject({ reranker_model: null, rerank_top_n: null })
+  expect(await rerank(first)).toBe('400 reranker_not_configured model')
+  const again = await restart({ toml })
+  expect((await again.read()).body).toMatchObject({ reranker_model: null, rerank_top_n: null })
+  expect(await keyOf('reranker_model')).toMatchObject({ source: 'database' })
+  const on = await again.patch({ reranker_model: 'sorter' })
+  expect(on.body).toMatchObject({ reranker_model: 'sorter' })
+})
+
 test('a change survives closing the database', async () => {
   const { databaseUrl, dataFolder } = database.place
   if (databaseUrl === undefined) return
