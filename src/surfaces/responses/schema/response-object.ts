@@ -66,7 +66,7 @@ export const responseObject = Type.Object(
     ...outcome,
     ...responseEcho.properties,
   },
-  { $id: 'Response' },
+  { $id: 'ResponseObject' },
 )
 export type WireResponse = Frozen<Static<typeof responseObject>>
 
