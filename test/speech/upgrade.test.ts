@@ -248,9 +248,11 @@ test('a browser receives code and reason in the close event', async () => {
   const closed = await new Promise<CloseEvent>((resolve) => {
     socket.onclose = resolve
   })
-  expect([closed.code, closed.reason, closed.wasClean]).toEqual([
-    1008,
-    'deprecated_parameter',
-    true,
-  ])
+  expect([closed.code, closed.wasClean]).toEqual([1008, true])
+  expect(JSON.parse(closed.reason)).toMatchObject({
+    code: 'deprecated_parameter',
+    param: 'language',
+    use: 'lang',
+  })
+  expect(Buffer.byteLength(closed.reason)).toBeLessThanOrEqual(123)
 })

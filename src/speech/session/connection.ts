@@ -180,6 +180,6 @@ export class Connection {
       ...(error.cause === undefined ? {} : { cause: error.cause }),
     })
     this.socket.sendText(renderFrame(renderSessionError(error, null), 1))
-    this.finish(error.closeCode, error.code)
+    this.finish(error.closeCode, error.closeReason())
   }
 }

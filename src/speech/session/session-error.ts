@@ -67,7 +67,18 @@ export class SessionError extends Error {
     this.param = options.param ?? null
     this.details = options.details ?? {}
   }
+
+  /** The code; for the renamed parameter, which old clients send, the error itself. */
+  closeReason(): string {
+    if (this.code !== 'deprecated_parameter') return this.code
+    const { code, param, details } = this
+    const reason = JSON.stringify({ code, param, ...details })
+    return Buffer.byteLength(reason) <= closeReasonBytesMax ? reason : code
+  }
 }
+
+/** The maximum of the WebSocket protocol. */
+const closeReasonBytesMax = 123
 
 /** When a client may retry after a capacity limit. */
 const capacityRetryMs = 1_000
