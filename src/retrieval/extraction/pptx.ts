@@ -21,10 +21,42 @@ export function readPptx(zip: ZipFile): DocumentText {
 }
 
 function readSlide(zip: ZipFile, slide: string): string {
-  const notes = [...relatedParts(zip, slide).values()].find(({ kind }) => kind === 'notesSlide')
-  const text = readShapes(zip.read(slide))
-  const noteText = notes === undefined ? '' : readShapes(zip.read(notes.path))
-  return noteText === '' ? text : `${text}\n\n${noteText}`
+  const parts = [...relatedParts(zip, slide).values()].filter(({ path }) => zip.has(path))
+  const textsOf = (wanted: string, read: (bytes: Uint8Array) => string) =>
+    parts.flatMap(({ kind, path }) => (kind === wanted ? [read(zip.read(path))] : []))
+  const charts = textsOf('chart', readChart)
+  const notes = textsOf('notesSlide', readShapes).slice(0, 1)
+  return [readShapes(zip.read(slide)), ...charts, ...notes]
+    .filter((text) => text !== '')
+    .join('\n\n')
+}
+
+/** The titles of a chart, and its categories and values series by series. */
+function readChart(bytes: Uint8Array): string {
+  const rows: string[][] = []
+  let row: string[] | null = null
+  let text = ''
+  readXml(bytes, {
+    open({ name }) {
+      if (/^(?:tx|cat|val|xVal|yVal|title)$/.test(name) && row === null) row = []
+      text = ''
+    },
+    text(part) {
+      text += part
+    },
+    close(name) {
+      if (name === 'v' || name === 't') row?.push(text)
+      if (!/^(?:tx|cat|val|xVal|yVal|title)$/.test(name) || row === null) return
+      if (name !== 'tx' || row.length > 0) {
+        rows.push(row)
+        row = null
+      }
+    },
+  })
+  return rows
+    .filter((cells) => cells.length > 0)
+    .map(tableRow)
+    .join('\n')
 }
 
 /** Placeholders repeated on every slide. */

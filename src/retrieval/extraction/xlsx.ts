@@ -10,6 +10,9 @@ const rowsMax = 200_000
 const columnsMax = 16_384
 /** Empty cells kept between two cells; larger gaps carry no meaning. */
 const gapMax = 64
+/** About half of a passage of the default length. */
+const charsPerHead = 1_500
+const headCharsMax = 500
 
 /** Renders each sheet as a heading and a table of displayed values; dates in ISO 8601. */
 export function readXlsx(zip: ZipFile): string {
@@ -35,10 +38,27 @@ export function readXlsx(zip: ZipFile): string {
     .map(({ name, path }) => {
       const rows = readSheet(zip.read(path), { strings, showNumber, rowsMax: rowsLeft })
       rowsLeft -= rows.length
-      return rows.length === 0 ? '' : `## ${name}\n\n${rows.join('\n')}`
+      return rows.length === 0 ? '' : `## ${name}\n\n${withRepeatedHead(rows).join('\n')}`
     })
     .filter((sheet) => sheet !== '')
     .join('\n\n')
+}
+
+/** Repeats the first row, so that each passage of a long sheet has the names of its columns. */
+function withRepeatedHead(rows: readonly string[]): readonly string[] {
+  const [head = '', ...rest] = rows
+  // Numbers are no names, and a long first row would multiply the text.
+  if (/\d{3}/.test(head) || head.length > headCharsMax) return rows
+  let chars = 0
+  return [
+    head,
+    ...rest.flatMap((row) => {
+      chars += row.length
+      if (chars < charsPerHead) return [row]
+      chars = row.length
+      return [head, row]
+    }),
+  ]
 }
 
 type SheetContext = {

@@ -160,8 +160,10 @@ export async function countTarget(
 ): Promise<TargetCounts> {
   const since = new Date(at.getTime() - rateMs)
   const isOwn = sql`reindex_id = ${reindex.id}::uuid`
+  // A file that changes stays completed while its new content is processed.
+  const counted = sql`case when state = 'pending' and sha256 is not null then 'done' else state end`
   const countOf = (state: string) =>
-    sql`(count(*) filter (where ${isOwn} and state = ${state}))::integer`
+    sql`(count(*) filter (where ${isOwn} and ${counted} = ${state}))::integer`
   const [row] = await handle.execute<TargetCounts>(sql`
     select ${countOf('done')} as completed, ${countOf('failed')} as failed,
       ${countOf('skipped')} as skipped, ${countOf('pending')} as pending,

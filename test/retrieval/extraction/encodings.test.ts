@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { strToU8, unzipSync, zipSync } from 'fflate'
-import { makeDocx, makePdf } from '#test/support/documents.ts'
+import { makeDocx, makePdf, makePptx, makeXlsx } from '#test/support/documents.ts'
 import { extract } from './extraction-harness.ts'
 
 /** Text that simple readers lose: legacy encodings, form fields, headers and comments. */
@@ -132,4 +132,31 @@ test('headers, footers and comments of a docx are read', async () => {
   })
   const { text } = await extract(docx, { name: 'a.docx' })
   expect(text).toBe('Contract 42\n\nBody\n\nConfidential\n\nCheck the sum')
+})
+
+test('a long sheet repeats the names of its columns', async () => {
+  const rows = Array.from({ length: 300 }, (_, at) => [`person ${at}`, at])
+  const xlsx = makeXlsx({ Staff: [['Name', 'Number'], ...rows] })
+  const { text } = await extract(xlsx, { name: 'a.xlsx' })
+  const gaps = text.split('| Name | Number |').map(({ length }) => length)
+  expect(gaps.length).toBeGreaterThan(3)
+  expect(Math.max(...gaps)).toBeLessThan(1_700)
+})
+
+test('the chart of a slide is read', async () => {
+  const base = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
+  const points = (...values: readonly string[]) =>
+    values.map((value, at) => `<c:pt idx="${at}"><c:v>${value}</c:v></c:pt>`).join('')
+  const chart =
+    '<c:chartSpace xmlns:c="c" xmlns:a="a"><c:chart><c:title><c:tx><c:rich><a:p><a:r><a:t>Revenue</a:t></a:r></a:p></c:rich></c:tx></c:title>' +
+    `<c:ser><c:tx><c:strRef>${points('North')}</c:strRef></c:tx><c:cat>${points('Q1', 'Q2')}</c:cat>` +
+    `<c:val><c:numRef><c:f>A1</c:f>${points('10', '20')}</c:numRef></c:val></c:ser></c:chart></c:chartSpace>`
+  const relations = `<Relationships><Relationship Id="r1" Type="${base}/chart" Target="../charts/chart1.xml"/></Relationships>`
+  const pptx = zipSync({
+    ...unzipSync(makePptx([{ lines: ['Results'] }])),
+    'ppt/charts/chart1.xml': strToU8(chart),
+    'ppt/slides/_rels/slide1.xml.rels': strToU8(relations),
+  })
+  const { text } = await extract(pptx, { name: 'a.pptx' })
+  expect(text).toBe('## Results\n\n| Revenue |\n| North |\n| Q1 | Q2 |\n| 10 | 20 |')
 })

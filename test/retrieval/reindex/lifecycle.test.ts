@@ -79,6 +79,19 @@ test('an upload goes to the target only, before pending files, and is found', as
   expect(await harness.found(name, 'common')).toHaveLength(6)
 })
 
+test('a completed file that changes again stays counted as completed', async () => {
+  const held = [numberedText(4), 'changed']
+  const gate = gateModel(harness, 'small', ({ text }) => held.some((part) => text.includes(part)))
+  const id = await harness.startReindex('small', [name])
+  const completed = async () => (await harness.reindexes.find(id)).counters.completed
+  await eventually('four files are completed', async () => (await completed()) === 4)
+  await harness.replace(ids[0] ?? '', 'changed and of common interest')
+  expect(await completed()).toBe(4)
+  gate.open()
+  const { counters } = await harness.until(id, 'completed')
+  expect(counters.completed).toBe(5)
+})
+
 test('files deleted during a reindex are skipped', async () => {
   const gate = gateModel(harness, 'small')
   const id = await harness.startReindex('small', [name])
