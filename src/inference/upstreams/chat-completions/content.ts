@@ -117,9 +117,9 @@ export class Content {
     this.#splitter?.end(this.#splitReader(out, undefined))
     this.#calls.close(out, cut)
     // Nothing may follow a truncated call.
-    const hasAudio = this.#audio?.hasData === true && !(cut && this.hasCalls)
-    this.#close(out, !cut || hasAudio)
-    if (hasAudio) this.#emitItem(this.#audio?.take(cut ? 'incomplete' : 'completed'), out)
+    const audio = this.#audio?.hasData === true && !(cut && this.hasCalls) ? this.#audio : null
+    this.#close(out, !cut || audio !== null)
+    if (audio !== null) this.#emitItem(audio.take(cut ? 'incomplete' : 'completed'), out)
     if (!cut) this.#emitState(out)
   }
 
@@ -151,8 +151,7 @@ export class Content {
     this.#emitItem(item, out)
   }
 
-  #emitItem(item: HostedToolItem | undefined, out: GenerationEvent[]) {
-    if (item === undefined) return
+  #emitItem(item: HostedToolItem, out: GenerationEvent[]) {
     const block = this.#claimBlock(out)
     out.push({ type: 'hosted-tool-start', block, item }, { type: 'hosted-tool-end', block, item })
   }

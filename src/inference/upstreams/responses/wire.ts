@@ -64,8 +64,6 @@ const hostedToolStages: Readonly<Record<string, readonly string[]>> = {
   web_search_call: ['in_progress', 'searching', 'completed'],
 }
 
-export const hostedToolTypes: ReadonlySet<string> = new Set(Object.keys(hostedToolStages))
-
 const mcpInput = { about: 'hosted-input', type: 'mcp_call', field: 'arguments' } as const
 const codeInput = { about: 'hosted-input', type: 'code_interpreter_call', field: 'code' } as const
 const message = { about: 'text', type: 'message', kind: 'message' } as const
