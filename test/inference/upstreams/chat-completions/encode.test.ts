@@ -295,9 +295,3 @@ describe('the choice of a tool', () => {
     expect(() => choose({ type: 'required' }, [])).toThrow('no tool that can be called')
   })
 })
-
-test('top_k is sent where it is set', () => {
-  const { sampling } = makeRequest()
-  expect(encode({ sampling: { ...sampling, topK: 5 } })).toMatchObject({ top_k: 5 })
-  expect(JSON.stringify(encode({ sampling }))).not.toContain('top_k')
-})

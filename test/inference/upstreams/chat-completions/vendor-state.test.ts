@@ -239,3 +239,14 @@ describe('a strict upstream', () => {
     })
   })
 })
+
+test('top_k is sent where it is set', async () => {
+  upstream.answer(answer)
+  const context = makeContext({ baseUrl: upstream.baseUrl })
+  const request = makeRequest()
+  const sampled = makeRequest({ sampling: { ...request.sampling, topK: 5 } })
+  await collectEvents(chatCompletions.generate(sampled, context))
+  expect(JSON.parse(upstream.requests.at(-1)?.body ?? '')).toMatchObject({ top_k: 5 })
+  await collectEvents(chatCompletions.generate(request, context))
+  expect(upstream.requests.at(-1)?.body).not.toContain('top_k')
+})
