@@ -175,9 +175,7 @@ describe('unsupported paths', () => {
     ['POST', '/compat/v1/complete'],
     ['GET', '/compat/v1/files'],
     ['POST', '/compat/v1/skills'],
-    ['GET', '/compat/v1/messages'],
     ['POST', '/compat/api/event_logging/batch'],
-    ['POST', '/compat'],
     ['DELETE', '/compat/x'],
   ])('%s %s is not found, with the error format of the surface', async (method, path) => {
     const failure = await readFailure(await gateway.request(path, { method }), gateway)
@@ -186,6 +184,15 @@ describe('unsupported paths', () => {
       'not_found_error',
       'not_found',
     ])
+  })
+
+  test.each([
+    ['GET', '/compat/v1/messages', 'POST'],
+    ['POST', '/compat', 'GET, HEAD'],
+  ])('%s %s names the allowed methods', async (method, path, allowed) => {
+    const failure = await readFailure(await gateway.request(path, { method }), gateway)
+    expect([failure.status, failure.type]).toEqual([405, 'invalid_request_error'])
+    expect(failure.headers.get('allow')).toBe(allowed)
   })
 
   test('outside the surface have the other error format', async () => {

@@ -202,8 +202,8 @@ describe('unknown paths', () => {
     ['POST', '/v1/chat/completions', 404, 'not_found'],
     ['GET', '/v1/chat/completions', 404, 'not_found'],
     ['POST', '/v1/nothing', 404, 'not_found'],
-    ['POST', '/', 404, 'not_found'],
-    ['PUT', '/v1/responses', 404, 'not_found'],
+    ['POST', '/', 405, 'method_not_allowed'],
+    ['PUT', '/v1/responses', 405, 'method_not_allowed'],
   ])('%s %s', async (method, path, status, code) => {
     const body = JSON.stringify({ model, messages: [] })
     const httpResponse = await gateway.request(path, method === 'GET' ? {} : { method, body })

@@ -84,7 +84,13 @@ test('partial images, and commands and their output, are forwarded as they are',
   const image = { type: 'image_generation_call', id: 'ig_1', status: 'in_progress', result: null }
   const action = { commands: ['ls -l'], timeout_ms: null, max_output_length: null }
   const shell = { type: 'shell_call', id: 'sh_1', call_id: 'c', status: 'in_progress', action }
-  const output = { type: 'shell_call_output', id: 'so_1', call_id: 'c', output: [], status: 'in_progress' }
+  const output = {
+    type: 'shell_call_output',
+    id: 'so_1',
+    call_id: 'c',
+    output: [],
+    status: 'in_progress',
+  }
   const partial = { partial_image_b64: 'iVBO', partial_image_index: 0 }
   const command = { output_index: 1, command_index: 0 }
   const results = { output_index: 2, command_index: 0 }
