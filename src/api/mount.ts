@@ -70,13 +70,16 @@ function serve(endpoint: Endpoint, { auth, config }: MountDeps) {
       const query = querySpec === undefined ? {} : readQuery(querySpec, searchOf(request.url))
       const body = bodySpec?.kind === 'json' ? await readBody(bodySpec, request, config) : undefined
       const result = await handle({ params, query, body, context, request, set, server })
+      // A stream may be silent, and its reader may stall, for longer.
+      if (bodySpec !== undefined && !(result instanceof Response)) {
+        server?.timeout(request, idleTimeoutS)
+      }
       if (status !== null) set.status = status
       return result
     } catch (error) {
       noteFailedRequest(request, context)
-      throw error
-    } finally {
       if (bodySpec !== undefined) server?.timeout(request, idleTimeoutS)
+      throw error
     }
   }
 }

@@ -124,3 +124,14 @@ test.each(['gzip', 'br', 'zstd', 'deflate'])(
     expect(await response.json()).toMatchObject({ error: { code: 'unsupported_encoding' } })
   },
 )
+
+test.concurrent('a stream may be silent for longer than the idle timeout', async () => {
+  const gateway = await startGateway({ stream: { heartbeatMs: 120_000 } })
+  gateways.push(gateway)
+  const httpResponse = await gateway.request('/v1/responses', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'demo-quiet', input: 'quiet 40', stream: true, store: false }),
+  })
+  expect(await httpResponse.text()).toContain('event: response.completed')
+})

@@ -161,13 +161,6 @@ describe('a chat upstream', () => {
         ],
       },
     ])
-    const refused = await gateway.post('/compat/v1/messages', {
-      model: 'chat',
-      max_tokens: 5,
-      messages: [user(pdf)],
-    })
-    expect(refused.status).toBe(400)
-    expect(await refused.text()).toContain('The model does not accept files')
   })
 
   test('gets the supported ones of thinking, format, user, session and tier', async () => {

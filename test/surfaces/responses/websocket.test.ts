@@ -138,8 +138,10 @@ describe('a silent response over a WebSocket', () => {
       expect(new Set(beats.slice(1).map(({ type }) => type))).toEqual(
         new Set(['response.in_progress']),
       )
-      upstream.cut()
-      await eventually('it is over', () => client.texts.at(-1)?.includes('failed') === true)
+      await eventually('every attempt was cut', () => {
+        upstream.cut()
+        return client.texts.at(-1)?.includes('failed') === true
+      })
       expect((await readTurn(client.texts)).response).toMatchObject({ status: 'failed' })
       client.socket.destroy()
       upstream.answer(scripted)
