@@ -18,7 +18,7 @@ export function createUnstored() {
     add({ id, ownerId }: Unstored) {
       owners.set(id, ownerId)
     },
-    /** The same, and other workers are told later. */
+    /** The same, and other workers are notified later. */
     addOwn(unstored: Unstored) {
       owners.set(unstored.id, unstored.ownerId)
       if (unannounced.length < rememberedMax) unannounced.push(unstored)

@@ -40,7 +40,7 @@ type Given = {
   outcomes: readonly (Error | 'hang' | null)[]
 }
 
-/** A call whose attempts end as told, and when each of them began. */
+/** A call whose attempts end as scripted, and when each of them began. */
 function startCall(given: Given) {
   const { upstreams = ['only'], outcomes } = given
   const source = new AbortController()

@@ -83,7 +83,7 @@ describe('a followed signal', () => {
 })
 
 describe('sleep', () => {
-  test('lasts as long as it is told', async () => {
+  test('lasts for the given time', async () => {
     let isOver = false
     const sleeping = sleep(1_000, new AbortController().signal).then(() => {
       isOver = true

@@ -170,7 +170,7 @@ test('token counts include the text', async () => {
   expect((await count(long)) - (await count(pdf))).toBeGreaterThan(39 * 7)
 })
 
-test('a file without text does not end the conversation: the model is told why', async () => {
+test('a file without text does not end the conversation: the model gets the reason', async () => {
   const locked = makePdf([[line]], { locked: true })
   for (const [bytes, why] of [
     [locked, 'protected by a password'],

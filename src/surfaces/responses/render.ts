@@ -103,7 +103,7 @@ export function createResponseRenderer(options: RendererOptions): ResponseRender
   }
 }
 
-/** A field, because strict clients fail on unknown events. The client was told that it is stored. */
+/** A field, because strict clients fail on unknown events. Its first event promised storage. */
 export const notStoredWarning = {
   code: notStoredCode,
   message: 'The response could not be stored, so it cannot be retrieved or continued later.',

@@ -132,7 +132,7 @@ describe('a chat upstream', () => {
     expect(names()).toEqual(['Read', 'Bash', 'mcp__sea__tides'])
   })
 
-  test('gets no vendor search: the client is told that no model here can search', async () => {
+  test('gets no vendor search: the client gets an error, because no model here can search', async () => {
     for (const choice of [{}, { tool_choice: { type: 'tool', name: 'web_search' } }]) {
       const search = { tools: [webSearch], ...choice }
       const failure = await send('chat', question, search).catch((error) => error)

@@ -67,7 +67,7 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', ({ Sdk, kind,
     const message = await ask([paper, question])
     expect(message.stop_reason).toBe('end_turn')
     const sent = kind === 'demo' ? '' : JSON.stringify(sentParts(world.asked()))
-    // The PDF of this test is damaged, which the model is told.
+    // The PDF of this test is damaged, so the model gets the reason.
     if (kind === 'chat') expect(sent).toContain('[The file Paper.pdf could not be read: ')
     else if (kind !== 'demo') expect(sent).toContain(pdf)
     if (kind === 'messages') expect<unknown>(sentParts(world.asked())[0]).toEqual(paper)
