@@ -45,11 +45,6 @@ const cases: Case[] = [
   },
   { what: 'no finish reason', answer: { body: begun }, expected: [502, 'server_error'] },
   {
-    what: 'no finish reason before [DONE]',
-    answer: { body: `${begun}data: [DONE]\n\n` },
-    expected: [502, 'server_error'],
-  },
-  {
     what: 'an error object',
     answer: { body: begun + lines({ error }) },
     expected: [502, 'ill'],
