@@ -3,7 +3,7 @@ import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { begun, stopUpstreams, upstreamThat } from '#test/support/generations.ts'
 import { logOf, readFailure } from '#test/support/refusals.ts'
 import type { ReplayAnswer, ReplayUpstream } from '#test/support/replay-upstream.ts'
-import { checkStream, readOpenFrames } from '#test/support/response-frames.ts'
+import { checkStream } from '#test/support/response-frames.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
 
 /** Failures after the first output: an event of the stream, or a status if nothing was sent. */
@@ -178,31 +178,5 @@ describe('after the first output', () => {
     const stream = client.responses.stream({ model: 'm', input: 'x' })
     const failure: unknown = await stream.finalResponse().catch((thrown: unknown) => thrown)
     expect(failure).toMatchObject({ code: 'ill', message: expect.stringContaining('gone') })
-  })
-})
-
-describe('after a heartbeat', () => {
-  test('nothing is retried, and the failure is an event', async () => {
-    const from = await startGateway({
-      upstream: [{ url: upstream.baseUrl, models: ['m'] }],
-      stream: { heartbeatMs: 20 },
-    })
-    const before = upstream.requests.length
-    upstream.answer({ body: ': wait\n\n', ending: 'hang' })
-    const answer = await ask(from, 'm', true)
-    expect(answer.status).toBe(200)
-    let wire = ''
-    for await (const bytes of answer.body ?? []) {
-      wire += Buffer.from(bytes).toString()
-      if (readOpenFrames(wire).length === 3) upstream.cut()
-    }
-    const { response } = checkStream(wire)
-    expect(response).toMatchObject({
-      status: 'failed',
-      error: { code: 'server_error' },
-      output: [],
-    })
-    expect(upstream.requests.length).toBe(before + 1)
-    await from.stop()
   })
 })
