@@ -210,8 +210,10 @@ describe.skipIf(!openResponsesExists)('the schema of Open Responses', () => {
     expect(faultsOfResponse(await (await ask(request, false)).json())).toEqual([])
   })
 
-  test.each(echoes)('accepts the echo of %s', async (_what, request) => {
-    upstream.answer({ body: finished({ content: 'Hi' }) })
+  test.each(echoes)('accepts the echo of %s', async (what, request) => {
+    // A response without the forced call would be refused.
+    const delta = what === 'a forced tool' ? call(0, ['call_1', '{}']) : { content: 'Hi' }
+    upstream.answer({ body: finished(delta) })
     expect(faultsOfResponse(await (await ask(request, false)).json())).toEqual([])
   })
 

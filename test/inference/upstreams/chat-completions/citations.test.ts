@@ -29,7 +29,7 @@ test('incomplete annotations are completed or left out', () => {
   expect(citations.take(null, 10)).toEqual([cited('a', 0, 0)])
 })
 
-test('markers cite the URL of their number, and each URL is cited once', () => {
+test('each marker cites the URL of its number, and URLs without a marker are cited once', () => {
   const citations = new Citations()
   expect(citations.wantsText()).toBe(false)
   citations.readChunk({ citations: ['a', 'b', 'c'], search_results: [{ url: 'b', title: 'B' }] })
@@ -38,7 +38,8 @@ test('markers cite the URL of their number, and each URL is cited once', () => {
   expect(citations.take(text, text.length)).toEqual([
     cited('b', 2, 5, 'B'),
     cited('a', 8, 11),
+    cited('b', 14, 17, 'B'),
     cited('c', text.length, text.length),
   ])
-  expect(citations.take(text, text.length)).toEqual([])
+  expect(citations.take('without a marker', 16)).toEqual([])
 })
