@@ -51,7 +51,7 @@ const clean = new Map<string, number | null>()
 
 const outcomes = { 'failing test': 0, 'time limit': 0, compiler: 0, survived: 0 }
 for (const mutant of mutants) {
-  const outcome = await judge(mutant)
+  const outcome = await runMutant(mutant)
   outcomes[outcome]++
   if (outcome === 'survived') console.log(describe(mutant))
 }
@@ -60,7 +60,7 @@ console.log(`${paths.join(' ')}: ${mutants.length} mutants, seed ${options.seed}
 console.log(`score ${score.toFixed(1)} %`)
 end(score < Number(options.min) ? 1 : 0)
 
-async function judge(mutant: Mutant): Promise<keyof typeof outcomes> {
+async function runMutant(mutant: Mutant): Promise<keyof typeof outcomes> {
   const text = read(mutant.file)
   const mutated = text.slice(0, mutant.start) + mutant.replacement + text.slice(mutant.end)
   const runMutated = async (args: readonly string[], limitMs: number) => {

@@ -19,7 +19,7 @@ export async function authorize(
 
 /**
  * Authorises an open connection every `periodMs`, until the returned function is called or the
- * credential is refused. An error that says nothing about the credential is ignored.
+ * credential is refused.
  */
 export function watchAuthorization(
   authorizeAgain: () => Promise<unknown>,
@@ -30,13 +30,18 @@ export function watchAuthorization(
     try {
       await authorizeAgain()
     } catch (error) {
-      if (!(error instanceof AppError) || (error.status !== 401 && error.status !== 403)) return
+      if (!isRefusal(error)) return
       clearInterval(timer)
       onRefused(error)
     }
   }
   const timer = setInterval(() => void check(), periodMs)
   return () => clearInterval(timer)
+}
+
+/** Whether the credential was refused; any other error says nothing about it. */
+export function isRefusal(error: unknown): error is AppError {
+  return error instanceof AppError && (error.status === 401 || error.status === 403)
 }
 
 /** Throws `permission_denied`. Every permission includes the base permission. */

@@ -5,7 +5,7 @@ import { setRequestWait } from '#db/query-runner.ts'
 import { openTestDatabase, serverUrl, type TestDatabase } from '#test/support/database.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 import { startTcpProxy } from '#test/support/tcp-proxy.ts'
-import { patienceMs } from '#test/support/time-limits.ts'
+import { helperTimeoutMs } from '#test/support/time-limits.ts'
 import { startWorld, type World } from './world.ts'
 
 /** Long enough that no cache entry expires during these tests. */
@@ -180,7 +180,7 @@ describe.skipIf(serverUrl === undefined)('a database server that disconnects and
     expect(await statusOf(behind, known.key)).toBe(200)
     expect(await statusOf(behind, behind.token('somebody new', ['users']))).toBe(200)
     proxy.thaw()
-    setRequestWait(patienceMs)
+    setRequestWait(helperTimeoutMs)
     await until(async () => (await statusOf(behind, unknown.key)) === 200)
   })
 

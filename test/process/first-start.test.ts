@@ -8,7 +8,7 @@ import {
   stopProcesses,
   temporaryFolder,
 } from '#test/support/process.ts'
-import { patienceMs } from '#test/support/time-limits.ts'
+import { helperTimeoutMs } from '#test/support/time-limits.ts'
 
 afterEach(stopProcesses)
 
@@ -24,7 +24,7 @@ async function startFresh(dataFolder: string, environment: Record<string, string
 
 /** The printed command; it is the last output on stderr. */
 async function printedCommand({ stderr }: GatewayProcess): Promise<string> {
-  const givesUpAt = performance.now() + patienceMs
+  const givesUpAt = performance.now() + helperTimeoutMs
   while (!/^ {2}-d .*\n\n/m.test(stderr())) {
     if (performance.now() > givesUpAt) throw new Error(`no command is printed: ${stderr()}`)
     await Bun.sleep(10)

@@ -12,7 +12,7 @@ import {
   stopProcesses,
 } from '#test/support/process.ts'
 import { openConnections, type ServedConnection } from '#test/support/served-connection.ts'
-import { patienceMs } from '#test/support/time-limits.ts'
+import { helperTimeoutMs } from '#test/support/time-limits.ts'
 
 afterEach(stopProcesses)
 
@@ -84,7 +84,7 @@ test.skipIf(serverUrl === undefined)(
     expect((await left.exchange('DELETE', `/v1/api-keys/${id}`, token)).status).toBe(200)
     expect((await left.exchange('GET', '/v1/models', { 'x-api-key': key })).status).toBe(401)
     let last: number[] = []
-    const givesUpAt = performance.now() + patienceMs
+    const givesUpAt = performance.now() + helperTimeoutMs
     while (last.join() !== '401,401' && performance.now() < givesUpAt) last = await statuses()
     expect(last).toEqual([401, 401])
 

@@ -1,5 +1,5 @@
 import puppeteer, { type Browser, type Page } from 'puppeteer-core'
-import { patienceMs } from './time-limits.ts'
+import { helperTimeoutMs } from './time-limits.ts'
 
 /**
  * A real headless browser. Its tests are skipped where it is not installed, except in continuous
@@ -38,7 +38,7 @@ export type Visit = {
 export async function visit(browser: Browser, url: string): Promise<Visit> {
   const page = await browser.newPage()
   const faults: string[] = []
-  page.setDefaultTimeout(patienceMs)
+  page.setDefaultTimeout(helperTimeoutMs)
   await page.setViewport({ width: 1280, height: 900 })
   await page.setRequestInterception(true)
   page.on('request', (request) => {

@@ -1,4 +1,4 @@
-import { patienceMs } from './time-limits.ts'
+import { helperTimeoutMs } from './time-limits.ts'
 
 const lookMs = 2
 
@@ -7,7 +7,7 @@ export async function eventually(
   what: string,
   holds: () => boolean | Promise<boolean>,
 ): Promise<void> {
-  const givesUpAt = performance.now() + patienceMs
+  const givesUpAt = performance.now() + helperTimeoutMs
   while (!(await holds())) {
     if (performance.now() > givesUpAt) throw new Error(`it did not come about: ${what}`)
     await Bun.sleep(lookMs)

@@ -1,6 +1,6 @@
 import { plugin } from 'bun'
 import { useTemporaryFolders } from './temporary-folders.ts'
-import { patienceMs, testTimeoutMs } from './time-limits.ts'
+import { helperTimeoutMs, testTimeoutMs } from './time-limits.ts'
 
 /** Runs before the first test file. Fast tests (`bun run test:fast`) have no database. */
 
@@ -20,5 +20,5 @@ if (process.env['SLUICE_TEST_FAST'] === undefined) {
   const { setRequestWait } = await import('#db/query-runner.ts')
   await prepareDatabases()
   // A busy machine is no database outage.
-  setRequestWait(patienceMs)
+  setRequestWait(helperTimeoutMs)
 }

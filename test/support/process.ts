@@ -12,7 +12,7 @@ import { SignJWT } from 'jose'
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import { checkedFetch } from './checked-fetch.ts'
 import { createTestPlace } from './database.ts'
-import { patienceMs } from './time-limits.ts'
+import { helperTimeoutMs } from './time-limits.ts'
 
 /** The gateway as an operator runs it: a supervisor and its workers, with pipes for its output. */
 export type GatewayProcess = {
@@ -46,7 +46,7 @@ export type ProcessOptions = {
 }
 
 /** What every gateway of a test gets. A busy machine is no database outage. */
-const common = { PORT: '0', LOG_LEVEL: 'debug', SLUICE_DATABASE_WAIT_MS: String(patienceMs) }
+const common = { PORT: '0', LOG_LEVEL: 'debug', SLUICE_DATABASE_WAIT_MS: String(helperTimeoutMs) }
 const program = join(import.meta.dir, '../../src/main.ts')
 const jwtSecret = 'a-secret-for-tests-of-at-least-32-characters'
 
@@ -254,7 +254,7 @@ function follow(pipe: ReadableStream<Uint8Array>): Followed {
         const fail = (why: string) => {
           reject(new Error(`${why}; waited until ${what}. Output:\n${text}\n${alsoShow()}`))
         }
-        const timer = setTimeout(() => settle(() => fail('it takes too long')), patienceMs)
+        const timer = setTimeout(() => settle(() => fail('it takes too long')), helperTimeoutMs)
         const check = () => {
           if (holds()) settle(resolve)
           else if (hasEnded) settle(() => fail('the process ended'))

@@ -5,4 +5,4 @@
 export const testTimeoutMs = 300_000
 
 /** After this time a helper says what it waits for. */
-export const patienceMs = 240_000
+export const helperTimeoutMs = 240_000

@@ -1,4 +1,5 @@
 import type { CallerContext } from '#api/endpoint.ts'
+import { isRefusal, watchAuthorization } from '#auth/guard.ts'
 import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import { beginStream, type FrameSink } from '#http/event-stream.ts'
@@ -48,7 +49,7 @@ export function openConnection(deps: ConnectionDeps, wire: Wire) {
   const outbox = createOutbox(wire, config.stream)
   const { ageMaxMs, recheckMs } = config.websocket
   const ageTimer = setTimeout(() => shutDown(tooOld(ageMaxMs)), ageMaxMs)
-  const recheckTimer = setInterval(() => void authorize().catch(() => {}), recheckMs)
+  const stopWatch = watchAuthorization(() => deps.authorize(), recheckMs, revoke)
   const waiting: CreateFrame[] = []
   let running: AbortController | null = null
   let shutdown: Shutdown | null = null
@@ -117,19 +118,19 @@ export function openConnection(deps: ConnectionDeps, wire: Wire) {
     }
   }
 
-  /** Ends the connection of a principal that has lost its permission, and what it runs. */
   async function authorize(): Promise<Principal> {
     try {
       return await deps.authorize()
-    } catch (cause) {
-      const error = toAppError(cause)
-      const isRevoked = error.status === 401 || error.status === 403
-      if (isRevoked) {
-        shutDown({ error, closeCode: policyViolation, isAnnounced: false })
-        running?.abort(error)
-      }
+    } catch (error) {
+      if (isRefusal(error)) revoke(error)
       throw error
     }
+  }
+
+  /** Ends the connection of a principal that has lost its permission, and what it runs. */
+  function revoke(error: AppError): void {
+    shutDown({ error, closeCode: policyViolation, isAnnounced: false })
+    running?.abort(error)
   }
 
   function sendError(
@@ -166,7 +167,7 @@ export function openConnection(deps: ConnectionDeps, wire: Wire) {
     drained: outbox.drained,
     closed() {
       clearTimeout(ageTimer)
-      clearInterval(recheckTimer)
+      stopWatch()
       outbox.closed()
       waiting.length = 0
       memory.clear()
