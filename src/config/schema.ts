@@ -4,7 +4,7 @@ import { authKeys } from '#auth/config.ts'
 import { brandingKeys } from '#branding/config.ts'
 import { docsKeys } from '#docs/config.ts'
 import { filesKeys } from '#files/config.ts'
-import { hostedToolLimits, mcpKeys } from '#hosted-tools/config.ts'
+import { hostedToolKeys, hostedToolLimits } from '#hosted-tools/config.ts'
 import { installerKeys } from '#installer/config.ts'
 import { modelsKeys } from '#models/config.ts'
 import { metricsKeys } from '#operations/config.ts'
@@ -122,7 +122,7 @@ export const configSchema = Type.Object(
     ...modelsKeys,
     ...responsesKeys,
     ...sealingKeys,
-    ...mcpKeys,
+    ...hostedToolKeys,
     ...speechKeys,
     ...filesKeys,
     ...storageKeys,

@@ -22,8 +22,8 @@ const mcpServerEntry = entry('A remote MCP server that callers may use as a tool
   }),
 })
 
-/** The keys of remote MCP servers. */
-export const mcpKeys = {
+/** The keys of tools that the gateway or an upstream runs. */
+export const hostedToolKeys = {
   unsupportedTools: choice(
     "What happens to a tool that only an upstream of the client's own protocol could run (web search, code execution): refuse answers 400 tool_not_supported; drop calls the model without it, which may then invent its results.",
     ['refuse', 'drop'],

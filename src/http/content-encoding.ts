@@ -1,6 +1,7 @@
 import { promisify } from 'node:util'
 import zlib from 'node:zlib'
 import { AppError } from '#lib/errors.ts'
+import { zstdParams } from '#lib/zstd.ts'
 
 /**
  * Decompresses a body; `encoding` is the value of `content-encoding`. The output is limited while it
@@ -39,14 +40,10 @@ export function bodyTooLarge(bytesMax: number): AppError {
 
 type Decompress = (bytes: Uint8Array, bytesMax: number) => Promise<Uint8Array>
 
-/** RFC 9659: HTTP content uses windows of at most 8 MiB. */
-const zstdWindowLogMax = 23
-
 const gunzip = promisify<Uint8Array, zlib.ZlibOptions, Uint8Array>(zlib.gunzip)
 const inflate = promisify<Uint8Array, zlib.ZlibOptions, Uint8Array>(zlib.inflate)
 const brotli = promisify<Uint8Array, zlib.BrotliOptions, Uint8Array>(zlib.brotliDecompress)
 const zstd = promisify<Uint8Array, zlib.ZstdOptions, Uint8Array>(zlib.zstdDecompress)
-const zstdParams = { [zlib.constants.ZSTD_d_windowLogMax]: zstdWindowLogMax }
 
 const decompressors: ReadonlyMap<string, Decompress> = new Map<string, Decompress>([
   ['gzip', (bytes, maxOutputLength) => gunzip(bytes, { maxOutputLength })],

@@ -192,3 +192,13 @@ export function addUsage(one: Usage | null, other: Usage | null): Usage | null {
     totalTokens: one.totalTokens + other.totalTokens,
   }
 }
+
+/**
+ * A batch whose final usage includes that of earlier attempts. Relayed frames contain the usage of the
+ * last attempt and are not changed.
+ */
+export function withSpentUsage(batch: EventBatch, spent: Usage | null): EventBatch {
+  const last = batch.at(-1)
+  if (spent === null || last?.type !== 'finish' || batch.relay !== undefined) return batch
+  return [...batch.slice(0, -1), { ...last, usage: addUsage(spent, last.usage) }]
+}

@@ -1,12 +1,12 @@
 import { AppError } from '#lib/errors.ts'
 import { asRecord } from '#lib/json.ts'
-import { addUsage, type EventBatch, type Usage } from './events.ts'
+import { addUsage, type EventBatch, type Usage, withSpentUsage } from './events.ts'
 import type { Generate, GenerationJob } from './inference.ts'
 import type { GenerationRequest, ToolChoice } from './request.ts'
 import { isSameTool, requiresCall } from './tools.ts'
 import { readString } from './upstream-fields.ts'
 
-/** A model that ignores `tool_choice` is asked once more, with the demand in words. */
+/** A model that ignores `tool_choice` is asked once more, with the instruction in words. */
 const attemptsMax = 2
 
 /**
@@ -28,20 +28,20 @@ async function* generateForced(
   const { toolChoice } = job.request
   let spent: Usage | null = null
   for (let attempts = 1; attempts <= attemptsMax; attempts++) {
-    const request = attempts === 1 ? job.request : withDemand(job.request)
+    const request = attempts === 1 ? job.request : withInstruction(job.request)
     const held: EventBatch[] = []
     let verdict: Verdict = 'open'
     for await (const batch of generate({ ...job, request })) {
       if (verdict === 'open') {
         held.push(batch)
-        verdict = judge(batch, toolChoice)
+        verdict = classify(batch, toolChoice)
         if (verdict === 'ignored') {
           const last = batch.at(-1)
           if (last?.type === 'finish') spent = addUsage(spent, last.usage)
           break
         }
-        if (verdict === 'passed') for (const one of held) yield withSpentUsage(spent, one)
-      } else yield withSpentUsage(spent, batch)
+        if (verdict === 'passed') for (const one of held) yield withSpentUsage(one, spent)
+      } else yield withSpentUsage(batch, spent)
     }
     if (verdict !== 'ignored') return
   }
@@ -50,7 +50,7 @@ async function* generateForced(
 
 type Verdict = 'open' | 'passed' | 'ignored'
 
-function judge(batch: EventBatch, choice: ToolChoice): Verdict {
+function classify(batch: EventBatch, choice: ToolChoice): Verdict {
   if (callsInFrames(batch)) return 'passed'
   for (const event of batch) {
     switch (event.type) {
@@ -77,25 +77,18 @@ function callsInFrames({ relay }: EventBatch): boolean {
   )
 }
 
-/** Relayed frames contain the usage of the last attempt and are not changed. */
-function withSpentUsage(spent: Usage | null, batch: EventBatch): EventBatch {
-  const last = batch.at(-1)
-  if (spent === null || last?.type !== 'finish' || batch.relay !== undefined) return batch
-  return [...batch.slice(0, -1), { ...last, usage: addUsage(spent, last.usage) }]
-}
-
-function withDemand(request: GenerationRequest): GenerationRequest {
+function withInstruction(request: GenerationRequest): GenerationRequest {
   const { items, origin, toolChoice } = request
   const what = toolChoice.type === 'tool' ? `the tool ${toolChoice.name}` : 'one of the tools'
   const text = `You must call ${what} now. Respond with the tool call only, without any text.`
-  const demanded: GenerationRequest = {
+  const instructed: GenerationRequest = {
     ...request,
     items: [...items, { type: 'message', role: 'system', parts: [{ type: 'text', text }] }],
   }
   const messages = origin?.body['messages']
-  if (origin === undefined || !Array.isArray(messages)) return demanded
+  if (origin === undefined || !Array.isArray(messages)) return instructed
   const body = { ...origin.body, messages: [...messages, { role: 'user', content: text }] }
-  return { ...demanded, origin: { ...origin, body } }
+  return { ...instructed, origin: { ...origin, body } }
 }
 
 function notCalled(choice: ToolChoice): string {

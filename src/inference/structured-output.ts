@@ -1,5 +1,5 @@
 import { createFormatCheck, type RequiredFormat } from './answer-form.ts'
-import { addUsage, type EventBatch, type GenerationEvent, type Usage } from './events.ts'
+import { type EventBatch, type GenerationEvent, type Usage, withSpentUsage } from './events.ts'
 import type { Generate, GenerationJob } from './inference.ts'
 
 /** A response in the wrong format is generated again, if nothing was sent yet. */
@@ -34,7 +34,7 @@ async function* generateChecked(
     let isSent = false
     let isRetried = false
     for await (const batch of generate(job)) {
-      const events = checker.push(batch).map((event) => withSpentUsage(spent, event))
+      const events = withSpentUsage(checker.push(batch), spent)
       const last = events.at(-1)
       if (last?.type === 'finish' && checker.isWrong && attempts < attemptsMax && !isSent) {
         spent = last.usage
@@ -52,11 +52,6 @@ async function* generateChecked(
     }
     if (!isRetried) return
   }
-}
-
-function withSpentUsage(spent: Usage | null, event: GenerationEvent): GenerationEvent {
-  if (spent === null || event.type !== 'finish') return event
-  return { ...event, usage: addUsage(spent, event.usage) }
 }
 
 /** Appends events to held ones, joining deltas of a text so that memory stays proportional to its length. */

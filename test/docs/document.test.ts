@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
+import { Value } from '@sinclair/typebox/value'
 import { listEndpoints } from '#app.ts'
 import { permissionNames } from '#auth/permissions.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
@@ -123,6 +124,29 @@ test('every JSON body and response has a schema and examples that match it', () 
     }),
   )
   expect(faults).toEqual([])
+})
+
+test('the examples of streams and sockets match their schemas', () => {
+  const examples = listEndpoints(gateway.deps).flatMap(({ method, path, responses }) =>
+    Object.entries(responses).flatMap(([status, { content = {} }]) =>
+      Object.entries(content).flatMap(([type, { schema, example }]) => {
+        const isStream = type === 'text/event-stream'
+        if (schema === undefined || example === undefined || !(isStream || status === '101'))
+          return []
+        const values = isStream
+          ? [...String(example).matchAll(/^data: (\{.*)$/gm)].map(([, data = '']) =>
+              JSON.parse(data),
+            )
+          : [example]
+        return values.map((value) => ({
+          place: `${method} ${path}`,
+          isValid: Value.Check(schema, value),
+        }))
+      }),
+    ),
+  )
+  expect(examples.length).toBeGreaterThan(0)
+  expect(examples.filter(({ isValid }) => !isValid)).toEqual([])
 })
 
 test('every error has the shape of its surface', () => {

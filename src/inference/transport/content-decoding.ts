@@ -1,13 +1,11 @@
 import { pipeline, Readable, type Transform } from 'node:stream'
 import zlib from 'node:zlib'
-import type { Chunk } from '#inference/transport.ts'
-import { chunkOf, viewOf } from '#inference/transport.ts'
+import { type Chunk, chunkOf, viewOf } from '#inference/transport.ts'
 import { AppError } from '#lib/errors.ts'
 import { type Failure, PullIterator } from '#lib/pull-iterator.ts'
+import { zstdParams } from '#lib/zstd.ts'
 
 const { constants } = zlib
-/** RFC 9659: HTTP content uses windows of at most 8 MiB. */
-const zstdWindowLogMax = 23
 
 /** The flush at the end makes them emit everything that a body which breaks off contains. */
 const decompressors: ReadonlyMap<string, () => Transform> = new Map([
@@ -17,10 +15,7 @@ const decompressors: ReadonlyMap<string, () => Transform> = new Map([
   ['br', () => zlib.createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH })],
   [
     'zstd',
-    () => {
-      const params = { [constants.ZSTD_d_windowLogMax]: zstdWindowLogMax }
-      return zlib.createZstdDecompress({ finishFlush: constants.ZSTD_e_flush, params })
-    },
+    () => zlib.createZstdDecompress({ finishFlush: constants.ZSTD_e_flush, params: zstdParams }),
   ],
 ])
 
