@@ -119,14 +119,14 @@ export function createResponseAccess(deps: AccessDeps) {
 
 /** A finished log is read from the database; that of a running response is polled. */
 async function logOf(
-  { remoteLogs, store, streaming }: AccessDeps,
+  { remoteLogs, store, streaming, rendering }: AccessDeps,
   ownerId: string,
   found: FoundResponse,
 ): Promise<EventLog> {
   if (!isTerminal(found.log.status)) return remoteLogs.subscribe(ownerId, found)
   if (found.log.last < 0) throw streamExpired()
   const log = createEventLog({ last: found.log.last, charsMax: streaming.charsMax })
-  log.end(await endOfLog(store, found))
+  log.end(await endOfLog(store, found, rendering))
   return log
 }
 

@@ -1,10 +1,11 @@
 import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
 import type { LogEnd } from './event-log.ts'
-import { countFrames, isTerminalEnd } from './log-segment.ts'
+import { countFrames } from './log-segment.ts'
 import type { ResponseObject, StoredItem } from './response.ts'
 import type { ResponseStore } from './store.ts'
 import type { Ending, FoundResponse, OrphanedResponse } from './stored.ts'
+import { notStoredCode } from './unstored.ts'
 
 type RenderTerminalFrames = (object: ResponseObject, nextSequence: number) => string
 type EndingStore = Pick<ResponseStore, 'readLog' | 'endInProgress'>
@@ -30,15 +31,17 @@ const readCharsMax = 1_048_576
 
 /**
  * Fails a response that no worker runs, with the output in its log. False if the log advanced meanwhile:
- * the worker is alive.
+ * the worker is alive. The log gets no terminal frames, because a client may have received frames that
+ * were never logged: `endOfLog` renders them for each reader.
  */
 export async function failOrphan(
   store: EndingStore,
   response: OrphanedResponse,
   { rendering, error }: { rendering: LogRendering; error: AppError },
 ): Promise<boolean> {
-  const ending = await endFromLog(store, response, rendering, error)
-  return store.endInProgress(response.id, ending)
+  const { output } = await replay(store, response, rendering)
+  const object = failedObject({ ...response.object, output }, error)
+  return store.endInProgress(response.id, { object, segment: null })
 }
 
 /** Cancels a response in the database for a worker that does not react, unless its log advanced. */
@@ -47,49 +50,49 @@ export async function forceCancel(
   response: OrphanedResponse,
   rendering: LogRendering,
 ): Promise<boolean> {
-  return store.endInProgress(response.id, await endFromLog(store, response, rendering, null))
+  const { output, closing } = await replay(store, response, rendering)
+  const rebuilt = { object: { ...response.object, output }, last: response.last }
+  const ending = endingOf(rebuilt, rendering.renderTerminalFrames, { error: null, closing })
+  return store.endInProgress(response.id, ending)
 }
 
-async function endFromLog(
-  store: EndingStore,
-  { id, object, last }: OrphanedResponse,
-  { replayLog, renderTerminalFrames }: LogRendering,
-  error: AppError | null,
-): Promise<Ending> {
-  const replay = replayLog()
+/** The output in a log that ends at `last`, and the frames that end its open item. */
+async function replay(
+  store: Pick<ResponseStore, 'readLog'>,
+  { id, last }: Pick<OrphanedResponse, 'id' | 'last'>,
+  { replayLog }: Pick<LogRendering, 'replayLog'>,
+): Promise<{ output: StoredItem[]; closing: string }> {
+  const items = replayLog()
   let position = -1
   while (position < last) {
     const segments = await store.readLog(id, position, readCharsMax)
     if (segments.length === 0) break
     for (const segment of segments) {
-      replay.add(segment.frames)
+      items.add(segment.frames)
       position = Math.max(position, segment.last)
     }
   }
-  const closing = replay.close(last + 1)
-  const rebuilt = { object: { ...object, output: replay.output() }, last }
-  return endingOf(rebuilt, renderTerminalFrames, { error, closing })
+  const closing = items.close(last + 1)
+  return { output: items.output(), closing }
 }
 
-/**
- * How the log of a finished response ends. Earlier versions wrote no terminal frames for orphans, and
- * a client of a dead worker may have received more frames than the log holds.
- */
+/** How the log of a finished response ends. That of an orphan has no terminal frames. */
 export async function endOfLog(
   store: Pick<ResponseStore, 'readLog'>,
   { object, log }: Pick<FoundResponse, 'object' | 'log'>,
+  rendering: Pick<LogRendering, 'replayLog'>,
 ): Promise<LogEnd> {
   const { error } = object
-  const wasOrphaned = isRecord(error) && error['code'] === workerLost().wireCode
-  if (!wasOrphaned) return { kind: 'complete' }
-  const [end] = await store.readLog(log.id, log.last - 1, readCharsMax)
-  return { kind: 'truncated', object, isEnded: end !== undefined && isTerminalEnd(end.frames) }
+  const code = isRecord(error) ? error['code'] : undefined
+  if (code !== workerLost().wireCode && code !== notStoredCode) return { kind: 'complete' }
+  const { closing } = await replay(store, log, rendering)
+  return { kind: 'truncated', object, closing }
 }
 
 /** Ends open streams of a deleted response with an error event. */
 export function endOfDeletedLog(object: ResponseObject): LogEnd {
   const error = new AppError('not_found', 'The response was deleted.')
-  return { kind: 'truncated', object: failedObject(object, error), isEnded: false }
+  return { kind: 'truncated', object: failedObject(object, error), closing: '' }
 }
 
 export function workerLost(): AppError {

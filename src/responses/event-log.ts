@@ -7,12 +7,13 @@ export type EventLog = ReturnType<typeof createEventLog>
 export type LogReader = ReturnType<typeof createReader>
 
 /**
- * `complete`: the log holds the terminal frames. `truncated`: it does not, or (`isEnded`) not
- * for readers that start behind its end; each renders its own from this object. `failed`: readers receive this error.
+ * `complete`: the log holds the terminal frames. `truncated`: each reader renders its own from this
+ * object; `closing` are the frames after the log that end its open item. `failed`: readers receive this
+ * error.
  */
 export type LogEnd =
   | { readonly kind: 'complete' }
-  | { readonly kind: 'truncated'; readonly object: ResponseObject; readonly isEnded: boolean }
+  | { readonly kind: 'truncated'; readonly object: ResponseObject; readonly closing: string }
   | { readonly kind: 'failed'; readonly error: AppError }
 
 /**

@@ -1,6 +1,6 @@
 import { AppError } from '#lib/errors.ts'
 import type { EventLog, LogReader } from './event-log.ts'
-import { framesAfter } from './log-segment.ts'
+import { countFrames, framesAfter } from './log-segment.ts'
 import type { ResponseObject } from './response.ts'
 import type { ResponseStore } from './store.ts'
 
@@ -52,7 +52,7 @@ export function streamFrames(
           reader.moveTo(step.last)
           yield step.frames
         } else if (source.log.ended() !== null) {
-          const frames = terminalFrames(source.log, reader, { ...deps, ...range })
+          const frames = terminalFrames(source.log, reader, deps)
           if (frames !== '') yield frames
           return
         } else {
@@ -86,17 +86,21 @@ async function readStored(
   return frames
 }
 
-/** Terminal frames for this reader only; '' if the log holds them. Throws for a failed log. */
+/**
+ * Terminal frames for this reader only; '' if the log holds them. Throws for a failed log. A reader that
+ * is ahead of the log has received frames that were never logged, and gets no others of that item.
+ */
 function terminalFrames(
   log: EventLog,
   reader: LogReader,
-  { renderTerminalFrames, startingAfter }: FrameStreamDeps & FrameRange,
+  { renderTerminalFrames }: FrameStreamDeps,
 ): string {
   const end = log.ended()
   if (end?.kind === 'failed') throw end.error
   if (end?.kind !== 'truncated') return ''
-  if (end.isEnded && startingAfter < log.last()) return ''
-  return renderTerminalFrames(end.object, Math.max(log.last(), reader.position()) + 1)
+  const position = Math.max(log.last(), reader.position())
+  const closing = position > log.last() ? '' : end.closing
+  return closing + renderTerminalFrames(end.object, position + 1 + countFrames(closing))
 }
 
 export function streamExpired(): AppError {

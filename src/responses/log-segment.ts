@@ -35,14 +35,6 @@ export function countFrames(frames: string): number {
   return count
 }
 
-const terminalTypes = ['completed', 'failed', 'incomplete']
-
-/** Whether the last of these frames ends its response. */
-export function isTerminalEnd(frames: string): boolean {
-  const last = frames.slice(frames.lastIndexOf(frameEnd, frames.length - frameEnd.length - 1) + 1)
-  return terminalTypes.some((type) => last.trimStart().startsWith(`event: response.${type}\n`))
-}
-
 /** The offset behind the first `count` frames. */
 function offsetAfter(frames: string, count: number): number {
   let end = 0

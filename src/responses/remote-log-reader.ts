@@ -2,7 +2,7 @@ import { AppError } from '#lib/errors.ts'
 import { repeat } from '#lib/repeat.ts'
 import { withTimeLimit } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
-import { endOfDeletedLog, endOfLog } from './ending.ts'
+import { endOfDeletedLog, endOfLog, type LogRendering } from './ending.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
 import { isTerminal } from './response.ts'
 import type { ResponseStore } from './store.ts'
@@ -29,6 +29,7 @@ export type RemoteLogReader = ReturnType<typeof createRemoteLogReader>
  */
 export function createRemoteLogReader(deps: {
   store: ResponseStore
+  rendering: LogRendering
   charsMax: number
   /** How long subscribers wait for an unavailable database. */
   outageMaxMs: number
@@ -74,7 +75,9 @@ export function createRemoteLogReader(deps: {
     }
     if (progress !== undefined && !isTerminal(progress.status)) return
     const ended = progress && (await deps.store.find(ownerId, id))
-    const end = ended ? await endOfLog(deps.store, ended) : endOfDeletedLog(found.object)
+    const end = ended
+      ? await endOfLog(deps.store, ended, deps.rendering)
+      : endOfDeletedLog(found.object)
     if (subscriptions.delete(id)) log.end(end)
   }
 

@@ -83,7 +83,7 @@ export async function createResponseRuns(deps: RunsDeps) {
   const streaming = { store, renderTerminalFrames, charsMax }
   const { flushMs, storeWaitMs: outageMaxMs } = settings
   const journal = createJournal({ store, flushMs, outageMaxMs, urgentChars: charsMax / 2, log })
-  const remoteLogs = createRemoteLogReader({ store, charsMax, outageMaxMs, log })
+  const remoteLogs = createRemoteLogReader({ store, rendering, charsMax, outageMaxMs, log })
   const runs = new Map<string, LocalRun>()
   const unstored = createUnstored()
 
