@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import type { Sql } from 'postgres'
+import { newId } from '#lib/id.ts'
 import type { Log } from '#telemetry/log.ts'
 import {
   type ChannelListener,
@@ -16,6 +17,11 @@ import { migrateDatabase } from './migrate.ts'
 /** The database: an embedded one or a server, with the same interface. */
 export type Database = {
   readonly kind: 'pglite' | 'postgres'
+  /**
+   * Identifies this process: the `application_name` of its connections to a server. While other
+   * processes see such a connection in `pg_stat_activity`, it has not ended.
+   */
+  readonly processName: string
   /**
    * Never use this handle inside the callback of one of its transactions: the embedded database has
    * one connection, so that would deadlock.
@@ -66,6 +72,7 @@ async function openEmbedded({ dataFolder, log }: OpenDatabaseOptions): Promise<D
   const checkpoints = startCheckpoints(client, log)
   return assemble('pglite', {
     client,
+    processName: newId('sluice_'),
     bus: createLocalBus(log),
     async close() {
       clearInterval(checkpoints)
@@ -83,9 +90,11 @@ async function openServer(
     await requireResponse(client)
     await migrateDatabase(client)
   })
-  const client = connectServer(url, connectionsMax)
+  const processName = newId('sluice_')
+  const client = connectServer(url, connectionsMax, processName)
   return assemble('postgres', {
     client,
+    processName,
     bus: createServerBus(client, log),
     close: () => client.end({ timeout: closeTimeoutS }),
   })
@@ -93,12 +102,13 @@ async function openServer(
 
 function assemble(
   kind: Database['kind'],
-  parts: { client: Sql; bus: MessageBus; close: () => Promise<void> },
+  parts: { client: Sql; processName: string; bus: MessageBus; close: () => Promise<void> },
 ): Database {
   const handle = drizzle(parts.client)
   let closed: Promise<void> | undefined
   return {
     kind,
+    processName: parts.processName,
     drizzle: handle,
     listen: parts.bus.listen,
     notify: parts.bus.notify,

@@ -22,10 +22,13 @@ export function connectEmbedded({ socketPath }: Pick<EmbeddedServer, 'socketPath
   )
 }
 
-/** Connects on the first query; throws a `DatabaseStartError` for an invalid URL. */
-export function connectServer(url: string, max: number): Sql {
+/**
+ * Connects on the first query; throws a `DatabaseStartError` for an invalid URL. The name is the
+ * `application_name` of the connections.
+ */
+export function connectServer(url: string, max: number, name = 'sluice'): Sql {
   try {
-    return postgres(url, clientOptions({ max }))
+    return postgres(url, clientOptions({ max, connection: { application_name: name } }))
   } catch (error) {
     throw new DatabaseStartError('DATABASE_URL is not a PostgreSQL URL.', { cause: error })
   }
@@ -62,7 +65,6 @@ function clientOptions(own: ClientOptions): ClientOptions {
     backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, reconnectBackoffMaxS),
     // Saves a query per connection; drizzle converts arrays itself.
     fetch_types: false,
-    connection: { application_name: 'sluice' },
     onnotice: () => {},
     ...own,
   }

@@ -1,3 +1,5 @@
+import { startLimit } from './time-limit.ts'
+
 /**
  * Calls `expire` once when a period between `begin` and `end` exceeds `limitMs`. Each call costs a
  * clock read at most: a single timer is re-armed when it fires early. `stop` must be called at the end.
@@ -6,12 +8,12 @@ export class Watchdog {
   readonly #limitMs: number
   readonly #expire: () => void
   #beganAt = Number.POSITIVE_INFINITY
-  #timer: Timer
+  #stop: () => void
 
   constructor(limitMs: number, expire: () => void) {
     this.#limitMs = limitMs
     this.#expire = expire
-    this.#timer = setTimeout(() => this.#check(), limitMs)
+    this.#stop = startLimit(limitMs, () => this.#check())
   }
 
   begin() {
@@ -23,13 +25,13 @@ export class Watchdog {
   }
 
   stop() {
-    clearTimeout(this.#timer)
+    this.#stop()
   }
 
   #check() {
     const remainingMs = this.#beganAt + this.#limitMs - performance.now()
     if (remainingMs <= 0) this.#expire()
-    else this.#timer = setTimeout(() => this.#check(), Math.min(remainingMs, this.#limitMs))
+    else this.#stop = startLimit(Math.min(remainingMs, this.#limitMs), () => this.#check())
   }
 }
 

@@ -19,6 +19,12 @@ import {
 } from './row-store.ts'
 import type { Ending, OrphanedResponse, QueuedResponse } from './stored.ts'
 
+/** How long a runner may send no heartbeat: without a connection to the database, and with one. */
+export type SilenceLimits = { readonly lostAfterMs: number; readonly frozenMaxMs: number }
+
+const isSilentFor = (ms: number) => sql`runner.seen_at
+  < clock_timestamp() - make_interval(secs => ${ms / 1000}::float8)`
+
 /** Responses for which one transaction adds jobs. */
 const missingJobsMax = 1_000
 
@@ -150,12 +156,17 @@ export function backgroundTables(
         on conflict (id) do update set seen_at = excluded.seen_at`)
     },
 
-    /** Responses in progress whose runner has sent no heartbeat since, or never. */
-    findOrphans(before: Date, countMax: number) {
-      const silentS = (options.now().getTime() - before.getTime()) / 1000
-      const isSilent = sql`(runner.seen_at is null
-        or runner.seen_at < clock_timestamp() - make_interval(secs => ${silentS}::float8))`
-      return findInProgress(isSilent, countMax)
+    /**
+     * Responses in progress whose runner has sent no heartbeat for this long, or never. A runner that
+     * is still connected may be suspended, and has more time.
+     */
+    findOrphans({ lostAfterMs, frozenMaxMs }: SilenceLimits, countMax: number) {
+      return findInProgress(
+        sql`(runner.seen_at is null or ${isSilentFor(frozenMaxMs)}
+          or (${isSilentFor(lostAfterMs)} and not exists (
+            select 1 from pg_stat_activity where application_name = runner.id)))`,
+        countMax,
+      )
     },
 
     /** Responses in progress of this runner that it does not know. */
@@ -165,18 +176,34 @@ export function backgroundTables(
         countMax,
       ),
 
-    /** Ends a response in progress; false: it is not, or its log is past the start of the segment. */
-    endInProgress: (id: string, ending: Ending): Promise<boolean> =>
+    /**
+     * Ends the open transactions of runners that were suspended for too long: they hold locks, and
+     * are rolled back.
+     */
+    async endTransactions({ frozenMaxMs }: Pick<SilenceLimits, 'frozenMaxMs'>): Promise<void> {
+      await drizzle.execute(sql`
+        select pg_terminate_backend(session.pid) from pg_stat_activity as session
+        join ${responseRunner} as runner on runner.id = session.application_name
+        where session.state like 'idle in transaction%' and ${isSilentFor(frozenMaxMs)}`)
+    },
+
+    /**
+     * Ends a response in progress; false: it is not, or its worker is alive: it holds a lock, or has
+     * written frames past `last`.
+     */
+    endInProgress: (
+      { id, last }: Pick<OrphanedResponse, 'id' | 'last'>,
+      ending: Ending,
+    ): Promise<boolean> =>
       drizzle.transaction(async (transaction) => {
         const [locked] = await transaction.execute<{ ownerId: string }>(sql`
           select response.owner_id as "ownerId" from ${response}
           where response.id = ${keyOf(id)} and response.status = 'in_progress'
-          for no key update of response`)
+          for no key update of response skip locked`)
         if (locked === undefined) return false
         const [log] = await transaction.execute<{ last: number }>(sql`
           select ${lastInLog} as last from ${response} where response.id = ${id}`)
-        // The log has advanced, so its worker is alive.
-        if (ending.segment !== null && log?.last !== ending.segment.first - 1) return false
+        if (log?.last !== last) return false
         await writeEnding(transaction, { id, ...locked }, { ending, ...options })
         return true
       }),

@@ -59,10 +59,20 @@ export const responsesKeys = {
       default: 100,
       minimum: 1,
     }),
-    lostAfterMs: whole('Time without a heartbeat after which a worker is considered dead.', {
-      default: 6_000,
-      minimum: 100,
-    }),
+    lostAfterMs: whole(
+      'Time without a heartbeat after which a worker without a connection to the database is considered dead.',
+      {
+        default: 6_000,
+        minimum: 100,
+      },
+    ),
+    frozenMaxMs: whole(
+      'The same for a worker whose connections to the database are still open: it is suspended and may continue.',
+      {
+        default: 60_000,
+        minimum: 100,
+      },
+    ),
   }),
   websocket: section('WebSockets of the model API.', {
     ageMaxMs: whole('Maximum lifetime of a connection.', { default: 3_600_000, minimum: 10 }),

@@ -41,7 +41,7 @@ export async function failOrphan(
 ): Promise<boolean> {
   const { output } = await replay(store, response, rendering)
   const object = failedObject({ ...response.object, output }, error)
-  return store.endInProgress(response.id, { object, segment: null })
+  return store.endInProgress(response, { object, segment: null })
 }
 
 /** Cancels a response in the database for a worker that does not react, unless its log advanced. */
@@ -53,7 +53,7 @@ export async function forceCancel(
   const { output, closing } = await replay(store, response, rendering)
   const rebuilt = { object: { ...response.object, output }, last: response.last }
   const ending = endingOf(rebuilt, rendering.renderTerminalFrames, { error: null, closing })
-  return store.endInProgress(response.id, ending)
+  return store.endInProgress(response, ending)
 }
 
 /** The output in a log that ends at `last`, and the frames that end its open item. */

@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { conversation, conversationItem, response } from '#db/schema/responses.ts'
 import type { EndedResponse, JournalWork } from '#responses/stored.ts'
+import type { ResponseStatus } from './response.ts'
 import {
   type Handle,
   idRows,
@@ -18,23 +19,28 @@ import {
 type ResponseOwner = { readonly ownerId: string; readonly conversationId: string | null }
 /** By response id. */
 type Owners = ReadonlyMap<string, ResponseOwner>
+type LockedRow = ResponseOwner & { readonly status: ResponseStatus }
+type LockedRows = ReadonlyMap<string, LockedRow>
 
 /**
  * Writes a batch with a constant number of statements. A response that opens and ends in the same
- * batch is written once, in its final state.
+ * batch is written once, in its final state. Returns the ids of ended responses that another worker
+ * has ended in another way: they stay unchanged.
  */
 export async function writeJournal(
   drizzle: Database['drizzle'],
   work: JournalWork,
   options: StoreOptions,
-): Promise<void> {
+): Promise<ReadonlySet<string>> {
   const { opened, logged, ended } = work
-  if (opened.length + logged.length + ended.length === 0) return
+  if (opened.length + logged.length + ended.length === 0) return new Set()
   const now = options.now()
   const added = new Map(opened.map((each): [string, ResponseOwner] => [each.id, each]))
   const existing = [...logged, ...ended].map(({ id }) => id).filter((id) => !added.has(id))
-  await drizzle.transaction(async (transaction) => {
-    const owners = new Map([...added, ...(await lockRunning(transaction, existing))])
+  return drizzle.transaction(async (transaction) => {
+    const locked = await lockRows(transaction, existing)
+    const running = [...locked].filter(([, { status }]) => status === 'in_progress')
+    const owners: Owners = new Map([...added, ...running])
     const ends = ended.filter(({ id }) => owners.has(id))
 
     const finals = new Map(ended.map(({ id, object }) => [id, object]))
@@ -59,23 +65,28 @@ export async function writeJournal(
     const endsOfExisting = ends.filter(({ id }) => !added.has(id))
     await markEnded(transaction, endsOfExisting, options)
     await appendToConversations(transaction, withConversation(ends, owners), now)
+    return new Set(ended.flatMap((end) => (isEndedOtherwise(end, locked) ? [end.id] : [])))
   })
 }
 
+/** The same status is the outcome of an earlier attempt of this write. */
+function isEndedOtherwise({ id, object }: EndedResponse, locked: LockedRows): boolean {
+  const status = locked.get(id)?.status
+  return status !== undefined && status !== 'in_progress' && status !== object.status
+}
+
 /**
- * Locks those of the responses that are in progress, so that no other worker ends or deletes them
- * during the transaction. The fixed order prevents deadlocks.
+ * Locks the responses, so that no other worker ends or deletes them during the transaction. The fixed
+ * order prevents deadlocks.
  */
-async function lockRunning(handle: Handle, ids: readonly string[]): Promise<Owners> {
+async function lockRows(handle: Handle, ids: readonly string[]): Promise<LockedRows> {
   if (ids.length === 0) return new Map()
-  const rows = await handle.execute<{ id: string; owner: string; conversation: string | null }>(sql`
-    select response.id, response.owner_id as owner, response.conversation_id as conversation
-    from ${response}
-    where response.id in ${idRows([...new Set(ids)])} and response.status = 'in_progress'
+  const rows = await handle.execute<LockedRow & { id: string }>(sql`
+    select response.id, response.owner_id as "ownerId",
+      response.conversation_id as "conversationId", response.status
+    from ${response} where response.id in ${idRows([...new Set(ids)])}
     order by response.id for no key update of response`)
-  return new Map(
-    rows.map((row) => [row.id, { ownerId: row.owner, conversationId: row.conversation }]),
-  )
+  return new Map(rows.map((row) => [row.id, row]))
 }
 
 /** The responses whose items are appended to a conversation. */

@@ -17,7 +17,8 @@ type EntryOptions = {
   onFailed(): void
 }
 
-type Outcome = 'stored' | 'unstored'
+/** `refused`: another worker has ended the response in another way. */
+type Outcome = 'stored' | 'unstored' | 'refused'
 
 const writeTimeoutMs = { min: 1_000, max: 5_000 }
 /** Backoff after a failed write. */
@@ -153,10 +154,13 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
       timeoutMs(startedAt),
       () => new WriteTimeout('a write took too long'),
     )
-    inFlight = written.catch(() => {})
-    await written
+    inFlight = written.then(
+      () => {},
+      () => {},
+    )
+    const refused = await written
     failingSince = null
-    for (const entry of group) recordWritten(entry, pending)
+    for (const entry of group) recordWritten(entry, pending, refused)
   }
 
   /**
@@ -249,7 +253,7 @@ function writeOf(entry: Entry): EntryWrite {
   return entry.write
 }
 
-function recordWritten(entry: Entry, pending: Set<Entry>): void {
+function recordWritten(entry: Entry, pending: Set<Entry>, refused: ReadonlySet<string>): void {
   const { write } = entry
   if (write === null || entry.state !== 'open') return
   entry.write = null
@@ -259,7 +263,7 @@ function recordWritten(entry: Entry, pending: Set<Entry>): void {
   if (entry.segments.length === 0 && (entry.ending === null || write.ended !== null)) {
     pending.delete(entry)
   }
-  if (write.ended !== null) entry.ending?.settle('stored')
+  if (write.ended !== null) entry.ending?.settle(refused.has(entry.id) ? 'refused' : 'stored')
 }
 
 function fail(entry: Entry, pending: Set<Entry>): void {

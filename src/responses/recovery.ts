@@ -45,8 +45,7 @@ export async function startRecovery(deps: RecoveryDeps) {
     await failAll(await findUntracked())
     await deps.unstored.announce((response) => deps.announce({ what: 'unstored', ...response }))
     if (!heartbeat.isTrusted()) return
-    const before = new Date(deps.now().getTime() - settings.lostAfterMs)
-    await failAll(await store.findOrphans(before, orphansPerCheckMax))
+    await failAll(await store.findOrphans(settings, orphansPerCheckMax))
   }
 
   /**
@@ -67,6 +66,7 @@ export async function startRecovery(deps: RecoveryDeps) {
       const error = deps.unstored.has(orphan.id) ? storedInPart() : workerLost()
       const isEnded = await failOrphan(store, orphan, { rendering, error })
       if (isEnded) log.info('orphaned response ended', { response_id: orphan.id })
+      else if (!deps.soleProcess) await store.endTransactions(settings)
     }
   }
 
@@ -74,7 +74,8 @@ export async function startRecovery(deps: RecoveryDeps) {
     await heartbeat.send()
     if (!deps.soleProcess) return
     for (let round = 0; round < roundsAtStartMax; round++) {
-      const orphans = await store.findOrphans(deps.now(), orphansPerCheckMax)
+      const everyRunner = { lostAfterMs: 0, frozenMaxMs: 0 }
+      const orphans = await store.findOrphans(everyRunner, orphansPerCheckMax)
       await failAll(orphans)
       if (orphans.length < orphansPerCheckMax) return
     }

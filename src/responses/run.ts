@@ -251,8 +251,8 @@ export class LocalRun {
       this.#stopTimers()
       let segment = this.#segmentOf(render())
       const outcome = await this.#writeEnd(segment, isDiscarded)
-      if (outcome === 'unstored') {
-        this.#deps.onUnstored(this)
+      if (outcome === 'unstored') this.#deps.onUnstored(this)
+      if (outcome === 'unstored' || outcome === 'refused') {
         const frames = renderer.unstored()
         segment = replaceEnd(segment, frames, renderer.nextSequence() - 1)
       }

@@ -4,7 +4,6 @@ import type { EventBatch } from '#inference/events.ts'
 import type { EventBatches } from '#inference/inference.ts'
 import type { Jobs } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
-import { newId } from '#lib/id.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
 import type { Log } from '#telemetry/log.ts'
 import { createResponseAccess } from './access.ts'
@@ -54,6 +53,8 @@ export type FrameRenderer = {
 
 export type RunsDeps = {
   store: ResponseStore
+  /** Names this process, as the database's connections do. */
+  runnerId: string
   bus: Pick<Database, 'listen' | 'notify'>
   jobs: Pick<Jobs, 'add' | 'process'>
   /** No other process uses the database: responses in progress at the start are orphans. */
@@ -76,8 +77,7 @@ const writeMs = 50
  * first if this is the only process.
  */
 export async function createResponseRuns(deps: RunsDeps) {
-  const { store, settings, log, rendering } = deps
-  const runnerId = newId('run_')
+  const { store, runnerId, settings, log, rendering } = deps
   const charsMax = settings.logBufferCharsMax
   const { renderTerminalFrames } = rendering
   const streaming = { store, renderTerminalFrames, charsMax }

@@ -79,7 +79,10 @@ export function createResponseStore(
         from ${response} where response.id in ${idRows(ids.map(keyOf))}`)
     },
 
-    /** In one transaction. Skips responses that were deleted or ended in the meantime. */
+    /**
+     * In one transaction. Skips responses that were deleted or ended in the meantime; returns the ids
+     * of those that another worker has ended in another way than they end here.
+     */
     write: (work: JournalWork) => writeJournal(drizzle, work, options),
     /** Background. Deletes expired responses and the oldest ones of owners over their limit. */
     sweep: createSweep(database, options),

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, jest, test } from 'bun:test'
+import { afterEach, beforeEach, expect, jest, spyOn, test } from 'bun:test'
 import { orAfter, withTimeLimit } from '#lib/time-limit.ts'
 
 beforeEach(() => {
@@ -41,4 +41,18 @@ test('work whose result is undefined is not late', async () => {
   const late = jest.fn(() => new Error('late'))
   expect(await withTimeLimit(Promise.resolve(undefined), 1_000, late)).toBeUndefined()
   expect(late).not.toHaveBeenCalled()
+})
+
+test('work of a process that was suspended has the limit again, once', async () => {
+  const outcomes: unknown[] = []
+  const late = orAfter(endless, 1_000, 'late').then((outcome) => outcomes.push(outcome))
+  const { now } = performance
+  const clock = spyOn(performance, 'now').mockImplementation(() => now.call(performance) + 10_000)
+  jest.advanceTimersByTime(1_999)
+  await Promise.resolve()
+  expect(outcomes).toEqual([])
+  jest.advanceTimersByTime(1)
+  await late
+  expect(outcomes).toEqual(['late'])
+  clock.mockRestore()
 })

@@ -70,7 +70,7 @@ test('a response that ends during the outage waits for the rest of it', async ()
 test('a response is stored when the database answers again in time', async () => {
   let hangs = true
   const { entries, outcomes, end } = openEntries(1, () =>
-    hangs ? new Promise(() => {}) : Promise.resolve(),
+    hangs ? new Promise(() => {}) : Promise.resolve(new Set<string>()),
   )
   for (const entry of entries) end(entry)
   let passed = 0

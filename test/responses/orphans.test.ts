@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { EventBatch } from '#inference/events.ts'
+import type { ResponseObject } from '#responses/response.ts'
 import { eventually } from '#test/support/eventually.ts'
 import {
   controlledGeneration,
@@ -126,6 +127,37 @@ test('a worker that was unreachable for too long ends the runs that others have 
   expect(await run.ended()).toMatchObject({ error: { kind: 'worker_lost' } })
   expect(await dying.find(ann, run.id)).toMatchObject({ error: { code: 'worker_lost' } })
   await dying.close()
+})
+
+test('a response that completes here after others have failed it says that it is not stored', async () => {
+  const [other, generation] = [await fixture.replica(), controlledGeneration()]
+  // It never learns by itself that the response was ended.
+  const unaware = await fixture.replica({
+    wrapStore: (store) => ({
+      ...store,
+      progress: async (ids) => ids.map((id) => ({ id, status: 'in_progress' as const, last: 0 })),
+    }),
+    isIsolated: true,
+  })
+  const run = unaware.start(planOf(generation.generate))
+  const reader = readOn(run.frames(forever))
+  generation.give(...half)
+  await untilStored(other, run.id, framesOfHalf - 1)
+  const found = await other.store.find(ann, run.id)
+  const object: ResponseObject = { id: run.id, status: 'failed', output: [] }
+  const orphan = { id: run.id, last: framesOfHalf - 1 }
+  expect(await other.store.endInProgress(orphan, { object, segment: null })).toBe(true)
+
+  generation.give(
+    [{ type: 'text-end', block: 1, complete: true }],
+    [{ type: 'finish', reason: 'stop', rawReason: 'stop', usage: null }],
+  )
+  const last = framesOf(await reader.whole).at(-1)
+  expect(last).toStartWith('event: response.completed\n')
+  expect(last).toContain('"store":false')
+  expect(await other.store.find(ann, run.id)).toMatchObject({
+    log: { ...found?.log, status: 'failed' },
+  })
 })
 
 test('a database outage does not orphan the responses of any worker', async () => {

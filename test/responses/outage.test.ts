@@ -127,7 +127,7 @@ test('a response that the database rejects does not block others', async () => {
     async write(work) {
       const ids = [...work.opened, ...work.logged, ...work.ended].map(({ id }) => id)
       if (ids.includes(refused)) throw new Error('a value is out of range')
-      await store.write(work)
+      return store.write(work)
     },
   })
   const runs = await fixture.replica({ settings: { storeWaitMs: 300 }, wrapStore: refusing })

@@ -80,6 +80,8 @@ export async function startRunsFixture(): Promise<RunsFixture> {
       if (!given.isNeverClosed) closings.push(jobs.close)
       const runs = await createResponseRuns({
         store,
+        // Not the name of a connection: a replica that is silent counts as dead.
+        runnerId: newId('run_'),
         jobs,
         bus: given.isIsolated ? { ...own, listen: async () => {} } : own,
         soleProcess: given.soleProcess ?? false,

@@ -1,4 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { serverUrl } from '#test/support/database.ts'
+import { eventually } from '#test/support/eventually.ts'
 import {
   ann,
   bob,
@@ -23,8 +25,9 @@ afterEach(async () => {
 })
 afterAll(() => fixture.close())
 
-const later = () => new Date(Date.now() + 60_000)
-const longAgo = () => new Date(Date.now() - 3_600_000)
+const hourMs = 3_600_000
+/** However recent its heartbeat is. */
+const anyRunner = { lostAfterMs: 0, frozenMaxMs: 0 }
 
 describe('the background queue', () => {
   test('returns a queued response as it was stored, until it is claimed', async () => {
@@ -138,14 +141,29 @@ describe('an orphaned response', () => {
       opened: [silent, unknown],
       logged: [{ id: silent.id, segment: segment(0, 4) }],
     })
-    const idsBefore = async (time: Date) =>
-      (await store.findOrphans(time, 10)).map(({ id }) => id).toSorted()
-    expect(await idsBefore(longAgo())).toEqual([unknown.id])
-    expect(await idsBefore(later())).toEqual([silent.id, unknown.id].toSorted())
-    expect(await store.findOrphans(later(), 1)).toHaveLength(1)
-    const orphan = (await store.findOrphans(later(), 10)).find(({ id }) => id === silent.id)
+    const idsAfter = async (lostAfterMs: number) =>
+      (await store.findOrphans({ lostAfterMs, frozenMaxMs: hourMs }, 10))
+        .map(({ id }) => id)
+        .toSorted()
+    expect(await idsAfter(hourMs)).toEqual([unknown.id])
+    expect(await idsAfter(0)).toEqual([silent.id, unknown.id].toSorted())
+    expect(await store.findOrphans(anyRunner, 1)).toHaveLength(1)
+    const orphan = (await store.findOrphans(anyRunner, 10)).find(({ id }) => id === silent.id)
     expect(orphan).toEqual({ id: silent.id, object: silent.object, last: 4 })
   })
+
+  test.skipIf(serverUrl === undefined)(
+    'is not one of a silent runner with an open connection, until it is silent for longer',
+    async () => {
+      const { store, database } = fixture
+      const frozen = opened({ runnerId: database.processName })
+      await store.heartbeat(database.processName)
+      await store.write({ ...nothing, opened: [frozen] })
+      const limits = { lostAfterMs: 0, frozenMaxMs: hourMs }
+      expect(await store.findOrphans(limits, 10)).toEqual([])
+      expect(await store.findOrphans({ ...limits, frozenMaxMs: 0 }, 10)).toHaveLength(1)
+    },
+  )
 
   test('is ended once, with its log and output', async () => {
     const { store } = fixture
@@ -156,19 +174,53 @@ describe('an orphaned response', () => {
       logged: [{ id: orphan.id, segment: segment(0, 4) }],
     })
     const object = { ...objectOf(orphan.id, 'failed', [message('half')]), error: { code: 'lost' } }
-    expect(await store.endInProgress(orphan.id, { object, segment: segment(5, 6) })).toBe(true)
-    expect(await store.endInProgress(orphan.id, { object, segment: segment(5, 6) })).toBe(false)
+    const found = { id: orphan.id, last: 4 }
+    expect(await store.endInProgress(found, { object, segment: segment(5, 6) })).toBe(true)
+    expect(await store.endInProgress(found, { object, segment: segment(5, 6) })).toBe(false)
     expect((await store.find(ann, orphan.id))?.object).toEqual(object)
     expect(await store.readLog(orphan.id, -1, 10_000)).toEqual([segment(0, 4), segment(5, 6)])
-    expect(await store.findOrphans(later(), 10)).toEqual([])
+    expect(await store.findOrphans(anyRunner, 10)).toEqual([])
     // The runner was only slow.
-    await store.write({
-      opened: [],
-      logged: [{ id: orphan.id, segment: segment(7, 8) }],
-      ended: [{ id: orphan.id, object: objectOf(orphan.id, 'completed'), segment: null }],
-    })
+    const write = (status: 'completed' | 'failed') =>
+      store.write({
+        opened: [],
+        logged: [{ id: orphan.id, segment: segment(7, 8) }],
+        ended: [{ id: orphan.id, object: objectOf(orphan.id, status), segment: null }],
+      })
+    expect(await write('completed')).toEqual(new Set([orphan.id]))
+    // A repeated write, whose first attempt had no reply.
+    expect(await write('failed')).toEqual(new Set())
     expect((await store.find(ann, orphan.id))?.log).toMatchObject({ status: 'failed', last: 6 })
   })
+
+  test.skipIf(serverUrl === undefined)(
+    'whose runner was suspended in a transaction is ended after the end of that',
+    async () => {
+      const { store, database } = fixture
+      const { processName, drizzle } = database
+      const locked = opened({ runnerId: processName })
+      await store.heartbeat(processName)
+      await store.write({ ...nothing, opened: [locked] })
+      const holdsLock = Promise.withResolvers<void>()
+      const never = Promise.withResolvers<void>()
+      const transaction = drizzle.transaction(async (handle) => {
+        await handle.execute(`select 1 from response where id = '${locked.id}' for update`)
+        holdsLock.resolve()
+        await never.promise
+      })
+      const failure = transaction.catch((error: unknown) => error)
+      await holdsLock.promise
+
+      const ending = { object: objectOf(locked.id, 'failed'), segment: null }
+      const end = () => store.endInProgress({ id: locked.id, last: -1 }, ending)
+      await store.endTransactions({ frozenMaxMs: hourMs })
+      expect(await end()).toBe(false)
+      await store.endTransactions({ frozenMaxMs: 0 })
+      await eventually('it is ended', end)
+      never.resolve()
+      expect(await failure).toBeInstanceOf(Error)
+    },
+  )
 
   test('is not ended if its log advanced', async () => {
     const { store } = fixture
@@ -178,8 +230,8 @@ describe('an orphaned response', () => {
       opened: [slow],
       logged: [{ id: slow.id, segment: segment(0, 9) }],
     })
-    const ending = { object: objectOf(slow.id, 'failed'), segment: segment(5, 5) }
-    expect(await store.endInProgress(slow.id, ending)).toBe(false)
+    const ending = { object: objectOf(slow.id, 'failed'), segment: null }
+    expect(await store.endInProgress({ id: slow.id, last: 4 }, ending)).toBe(false)
     expect((await store.find(ann, slow.id))?.log).toMatchObject({ status: 'in_progress', last: 9 })
   })
 })

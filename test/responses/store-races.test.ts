@@ -47,7 +47,8 @@ test('writers, deleters and sweepers of the same responses neither fail nor leav
   })()
   const loser = (async () => {
     for (const { id } of shuffled(8).slice(0, 30)) {
-      await store.endInProgress(id, { object: objectOf(id, 'failed'), segment: null })
+      const last = (await store.progress([id]))[0]?.last ?? -1
+      await store.endInProgress({ id, last }, { object: objectOf(id, 'failed'), segment: null })
     }
   })()
   await Promise.all([...writers, deleter, sweeper, loser])

@@ -59,6 +59,7 @@ export const responsesModule = module({
     const responses = createResponseStore(database, storing)
     const runs = await createResponseRuns({
       store: responses,
+      runnerId: database.processName,
       bus: database,
       jobs,
       soleProcess: database.kind === 'pglite',
