@@ -10,6 +10,8 @@ export const readyLine = 'ready\n'
 export type ChildRequest = {
   readonly format: TextFormat
   readonly charsMax: number
+  /** The size of the file. */
+  readonly bytes: number
 }
 
 /** The second line of the output, before the text. */

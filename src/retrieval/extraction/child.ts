@@ -9,22 +9,46 @@ process.on('SIGINT', () => {})
 process.on('SIGTERM', () => {})
 
 await write(readyLine)
-const { report, text } = await read(await Bun.stdin.bytes())
+const { report, text } = await read(Bun.stdin.stream())
 await write(`${JSON.stringify(report)}\n`)
 await write(text)
 // The server ends this process, since parsers may leave timers or handles behind.
 closeSync(process.stdout.fd)
 
-async function read(input: Uint8Array): Promise<{ report: ChildReport; text: Uint8Array }> {
-  const end = input.indexOf(0x0a)
-  const request: ChildRequest = JSON.parse(new TextDecoder().decode(input.subarray(0, end)))
+async function read(
+  input: AsyncIterable<Uint8Array>,
+): Promise<{ report: ChildReport; text: Uint8Array }> {
   try {
-    const document = await readDocument(input.subarray(end + 1), request)
+    const { request, file } = await readInput(input)
+    const document = await readDocument(file, request)
     const bytes = new TextEncoder().encode(document.text)
     return { report: { type: 'read', pages: document.pages, bytes: bytes.length }, text: bytes }
   } catch (error) {
     return { report: { type: 'unreadable', code: codeOf(error) }, text: new Uint8Array() }
   }
+}
+
+/** The file is copied into one buffer of its size, since a growing one would take three times as much. */
+async function readInput(input: AsyncIterable<Uint8Array>) {
+  let head = Buffer.alloc(0)
+  let request: ChildRequest | null = null
+  let file = head
+  let length = 0
+  for await (let chunk of input) {
+    if (request === null) {
+      head = Buffer.concat([head, chunk])
+      const end = head.indexOf(0x0a)
+      if (end === -1) continue
+      const parsed: ChildRequest = JSON.parse(head.toString('utf8', 0, end))
+      request = parsed
+      file = Buffer.alloc(parsed.bytes)
+      chunk = head.subarray(end + 1)
+    }
+    file.set(chunk, length)
+    length += chunk.length
+  }
+  if (request === null) throw new UnreadableFile('invalid_file')
+  return { request, file: file.subarray(0, length) }
 }
 
 /** Parsers throw errors of any kind for damaged files. */

@@ -7,7 +7,6 @@ import {
   type ChildOutput,
   type ChildRequest,
   readOutput,
-  type TextFormat,
   textFormatOf,
 } from './child-protocol.ts'
 import type { DocumentText } from './document-text.ts'
@@ -26,7 +25,7 @@ export type ExtractionLimits = Pick<
 >
 
 /** Incremented when a release may extract another text. */
-const version = 2
+const version = 3
 /** The child holds the file and its unpacked content. */
 const memoryPerFileByte = 4
 /** How long a child may take to exit after the end of its output. */
@@ -57,7 +56,11 @@ export function createExtraction({
   const semaphore = createSemaphore(limits.extractionsMax)
   const command = limitedCommand(limits, log)
 
-  async function run(format: TextFormat, content: ReadableStream<Uint8Array>, signal: AbortSignal) {
+  async function run(
+    request: ChildRequest,
+    content: ReadableStream<Uint8Array>,
+    signal: AbortSignal,
+  ) {
     const child = Bun.spawn(command, {
       // Outside of any project, whose settings Bun would load.
       cwd: '/',
@@ -73,7 +76,6 @@ export function createExtraction({
     }, limits.extractMs)
     signal.addEventListener('abort', kill, { once: true })
     if (signal.aborted) kill()
-    const request: ChildRequest = { format, charsMax: limits.textCharsMax }
     // Not awaited: the source may never end if the child exits early.
     let sourceFailure: { error: unknown } | null = null
     sendInput(child.stdin, request, reader).catch((error: unknown) => {
@@ -113,7 +115,8 @@ export function createExtraction({
       const release = await semaphore.acquire(signal)
       try {
         const format = textFormatOf(file.name, file.mimeType)
-        return await run(format, await open(), signal)
+        const request = { format, charsMax: limits.textCharsMax, bytes: file.bytes }
+        return await run(request, await open(), signal)
       } finally {
         release()
       }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
-import { makeDocx, makePptx } from '#test/support/documents.ts'
+import { makeDocx, makePdf, makePptx } from '#test/support/documents.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type ArchiveEntry, makeArchive, wordPart } from './archives.ts'
 import { extract, extractionWith, refusalOf } from './extraction-harness.ts'
@@ -168,6 +168,12 @@ describe('reading', () => {
     const reading = extraction.extract(file, open, new AbortController().signal)
     await expect(reading).rejects.toMatchObject({ code: 'too_large' })
     expect(process.memoryUsage().rss - before).toBeLessThan(40 * megabyte)
+  })
+
+  test('of a large file needs little more memory than its size', async () => {
+    const padding = Buffer.alloc(70 * megabyte, ' ')
+    const pdf = Buffer.concat([Buffer.from('%PDF-1.4\n%'), padding, makePdf([['far behind']])])
+    expect((await extract(pdf, { name: 'a.pdf' })).text).toBe('far behind')
   })
 
   test('names the extractor for the cache', () => {
