@@ -14,6 +14,18 @@ export const errorBody = Type.Object(
   { $id: 'Error' },
 )
 
+/** The data of the event `error` of a progress stream. */
+export const streamErrorBody = Type.Object(
+  {
+    error: Type.Object({
+      message: Type.String(),
+      code: Type.String(),
+      param: nullable(Type.String(), 'Always null.'),
+    }),
+  },
+  { $id: 'StreamError', description: 'The data of the event `error`.' },
+)
+
 /** The error body under /compat. */
 export const messagesErrorBody = Type.Object(
   {

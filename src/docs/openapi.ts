@@ -1,13 +1,14 @@
 import { type DocumentDecoration, Elysia } from 'elysia'
 import type { Endpoint } from '#api/endpoint.ts'
 import { errorBody, messagesErrorBody } from '#api/error-shapes.ts'
-import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
+import { asRecord, type JsonObject } from '#lib/json.ts'
 import type { Tags } from '#module.ts'
 import { version } from '#package.json'
 import { describeEndpoint, wildcardName } from './describe-endpoint.ts'
 import { commonResponses, envelopeOf, withCommonResponses } from './error-responses.ts'
-import { operationId } from './operation-id.ts'
-import { inOrderOfReference, portableSchema } from './portable-schema.ts'
+import { createSchemaLift } from './lift-schemas.ts'
+import { operationId, pascalCase } from './operation-id.ts'
+import { inOrderOfReference } from './portable-schema.ts'
 
 const overview = `
 A streaming gateway for language models and speech.
@@ -32,7 +33,7 @@ export async function makeDocument(
 ): Promise<JsonObject> {
   const schemas: JsonObject = {}
   const liftSchemasOf = createSchemaLift(schemas)
-  liftSchemasOf([{ schema: errorBody }, { schema: messagesErrorBody }])
+  liftSchemasOf([{ schema: errorBody }, { schema: messagesErrorBody }], '')
   const listed = new Elysia()
   const places = new Map<string, string>()
   for (const endpoint of endpoints) {
@@ -46,7 +47,7 @@ export async function makeDocument(
     if (other !== undefined) throw new Error(`${place} and ${other} are both ${id}.`)
     places.set(id, place)
     // Elysia has the types of OpenAPI 3.0; these are schemas of 3.1, as TypeBox makes them.
-    const detail = liftSchemasOf(operation) as DocumentDecoration
+    const detail = liftSchemasOf(operation, pascalCase([id])) as DocumentDecoration
     listed.route(endpoint.method, route, () => '', { detail })
   }
   // Loading it takes 0.1 s, which few processes ever need.
@@ -142,54 +143,4 @@ function describePermission(permission: Endpoint['permission']): string {
   if (permission === 'public') return ''
   if (permission === 'can_access_api') return 'Requires the permission `can_access_api`.'
   return `Requires the permissions \`can_access_api\` and \`${permission}\`.`
-}
-
-/** Fields with example values; a `$id` in them is not a schema name. */
-const valueFields = new Set(['const', 'default', 'enum', 'example', 'examples'])
-
-/**
- * Moves each schema with an `$id` to `components.schemas` under that name and leaves a reference
- * in its place. Throws if two different schemas have the same name.
- */
-function createSchemaLift(schemas: JsonObject) {
-  function lift(schema: unknown): unknown {
-    if (Array.isArray(schema)) return schema.map(lift)
-    if (!isRecord(schema)) return schema
-    const { $id: name, ...rest } = schema
-    const lifted = portableSchema(
-      Object.fromEntries(
-        Object.entries(rest).map(([field, value]) => [
-          field,
-          field === '$ref' ? fullReference(value) : valueFields.has(field) ? value : lift(value),
-        ]),
-      ),
-    )
-    return typeof name === 'string' ? keep(name, lifted) : lifted
-  }
-
-  function keep(name: string, schema: JsonObject): JsonObject {
-    const known = schemas[name]
-    if (known !== undefined && !Bun.deepEquals(known, schema)) {
-      throw new Error(`Two different schemas have the $id "${name}".`)
-    }
-    schemas[name] = schema
-    return { $ref: fullReference(name) }
-  }
-
-  /** Lifts the schema in every field `schema` of a part of the document. */
-  return function liftSchemasOf(part: unknown): unknown {
-    if (Array.isArray(part)) return part.map(liftSchemasOf)
-    if (!isRecord(part)) return part
-    return Object.fromEntries(
-      Object.entries(part).map(([field, value]) => {
-        if (field === 'schema') return [field, lift(value)]
-        return [field, valueFields.has(field) ? value : liftSchemasOf(value)]
-      }),
-    )
-  }
-}
-
-/** A recursive schema refers to its own `$id`. */
-function fullReference(to: unknown): unknown {
-  return typeof to !== 'string' || to.startsWith('#') ? to : `#/components/schemas/${to}`
 }

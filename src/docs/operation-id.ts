@@ -74,7 +74,12 @@ function singular(word: string): string {
 }
 
 function camelCase(parts: readonly string[]): string {
-  const words = parts.flatMap((part) => part.split(/[^A-Za-z0-9]+/)).filter((word) => word !== '')
-  const [first = '', ...others] = words
-  return first + others.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
+  const name = pascalCase(parts)
+  const [first = ''] = parts
+  return first.slice(0, 1) + name.slice(1)
+}
+
+export function pascalCase(parts: readonly string[]): string {
+  const words = parts.flatMap((part) => part.split(/[^A-Za-z0-9]+/))
+  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
 }

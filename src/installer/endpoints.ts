@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { type CallerContext, type Endpoint, endpoint, eventStream, json } from '#api/endpoint.ts'
+import { streamErrorBody } from '#api/error-shapes.ts'
 import { idExample, instantExample } from '#api/shapes.ts'
 import type { Audit } from '#audit/store.ts'
 import type { Config } from '#config/schema.ts'
@@ -167,7 +168,7 @@ reports that the stream broke. A worker serves at most 64 followers.`,
         200: {
           description: 'Events.',
           content: eventStream(
-            Type.Union([downloadRecord, downloadLineRecord, streamError]),
+            Type.Union([downloadRecord, downloadLineRecord, streamErrorBody]),
             [
               eventFrame('log', lineExample),
               eventFrame('progress', downloadExample),
@@ -224,11 +225,6 @@ function renderUpdate({ download, lines }: DownloadUpdate): string {
 const idParam = { download_id: 'The id of the download.' }
 const downloadNotFound = `There is no download with the id "${idExample}".`
 const invalidSeq = '"after_seq" must be a whole number from 0 to 2147483647.'
-
-const streamError = Type.Object(
-  { error: Type.Object({ message: Type.String(), code: Type.String(), param: Type.Null() }) },
-  { $id: 'ModelDownloadStreamError', description: 'The data of the event `error`.' },
-)
 
 const inactive = { ...downloadExample, bytes_per_second: null, eta_seconds: null }
 const actionExamples: Readonly<Record<DownloadAction, DownloadRecord>> = {

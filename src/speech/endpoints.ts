@@ -37,7 +37,7 @@ export function speechEndpoints(deps: SpeechEndpointsDeps): Endpoint[] {
       summary: 'Transcribe live speech over a WebSocket',
       description,
       query: { schema: sessionQuery, read: (parameters) => parameters },
-      headers: Type.Object({ upgrade: Type.Literal('websocket') }),
+      headers: Type.Object({ upgrade: Type.String({ description: '`websocket`.' }) }),
       responses: {
         101: {
           description: 'The socket is open. The server sends `SpeechServerFrame`s.',

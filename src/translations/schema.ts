@@ -22,22 +22,28 @@ const languageStatus = Type.Object({
 const textLocation = { language: Type.String(), namespace: Type.String(), key: Type.String() }
 
 const finding = Type.Union([
-  Type.Object({
-    ...textLocation,
-    problem: Type.Literal('key_vanished', {
-      description: 'The portal has no text of this key, so the override is never shown.',
-    }),
-  }),
-  Type.Object({
-    ...textLocation,
-    problem: Type.Literal('placeholder_mismatch'),
-    missing: Type.Array(Type.String(), {
-      description: "Placeholders and tags of the portal's text that the override lacks.",
-    }),
-    unexpected: Type.Array(Type.String(), {
-      description: "Placeholders and tags that the portal's text does not have.",
-    }),
-  }),
+  Type.Object(
+    {
+      ...textLocation,
+      problem: Type.Literal('key_vanished', {
+        description: 'The portal has no text of this key, so the override is never shown.',
+      }),
+    },
+    { $id: 'VanishedKey' },
+  ),
+  Type.Object(
+    {
+      ...textLocation,
+      problem: Type.Literal('placeholder_mismatch'),
+      missing: Type.Array(Type.String(), {
+        description: "Placeholders and tags of the portal's text that the override lacks.",
+      }),
+      unexpected: Type.Array(Type.String(), {
+        description: "Placeholders and tags that the portal's text does not have.",
+      }),
+    },
+    { $id: 'PlaceholderMismatch' },
+  ),
 ])
 export type TranslationFinding = Static<typeof finding>
 

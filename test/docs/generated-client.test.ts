@@ -68,7 +68,7 @@ test('its types compile', async () => {
 
 describe('with an API key that it created', () => {
   beforeAll(async () => {
-    useCredential('http', await gateway.token())
+    useCredential('http', await gateway.token(['admins'], 'generated'))
     const { key } = await call('createApiKey', { body: { name: 'generated client' } })
     useCredential('apiKey', String(key))
   })
@@ -79,6 +79,15 @@ describe('with an API key that it created', () => {
     expect(await call('getModel', { path: { name: 'demo' } })).toMatchObject({ id: 'demo' })
     const listed = await call('listCompatModels')
     expect(JSON.stringify(listed)).toContain('demo')
+  })
+
+  test('it creates a response, and reads its caller and the groups', async () => {
+    const response = await call('createResponse', {
+      body: { model: 'demo', input: 'Say hello.', tool_choice: 'auto' },
+    })
+    expect(response).toMatchObject({ object: 'response', status: 'completed' })
+    expect(await call('getMe')).toHaveProperty('id')
+    expect(await call('listGroups')).toMatchObject({ object: 'list' })
   })
 
   test('it counts tokens on both surfaces', async () => {

@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { streamErrorBody } from '#api/error-shapes.ts'
 import { idExample, instant, instantExample, nullable } from '#api/shapes.ts'
 import { chunkingShape } from '#retrieval/collections/schema.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
@@ -138,10 +139,4 @@ export const progressExample = [
 ].join('\n')
 
 /** The data of the events `progress` and `error`. */
-export const progressEvent = Type.Union([
-  reindexRecord,
-  Type.Object(
-    { error: Type.Object({ message: Type.String(), code: Type.String(), param: Type.Null() }) },
-    { $id: 'ReindexStreamError', description: 'The data of the event `error`.' },
-  ),
-])
+export const progressEvent = Type.Union([reindexRecord, streamErrorBody])

@@ -31,7 +31,7 @@ export const searchPage = Type.Object(
       { description: 'Best first.' },
     ),
     has_more: Type.Literal(false),
-    next_page: Type.Null(),
+    next_page: nullable(Type.String(), 'Always null: all results are on one page.'),
     retrieval: Type.Object(
       {
         mode: searchMode,

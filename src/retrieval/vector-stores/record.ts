@@ -27,7 +27,7 @@ export const vectorStore = Type.Object(
     usage_bytes: Type.Integer(),
     file_counts: fileCounts,
     status: storeStatus,
-    expires_at: Type.Null(),
+    expires_at: nullable(Type.Integer(), 'Always null: vector stores do not expire.'),
     last_active_at: unixTime('Time of the last change.'),
     metadata: Type.Record(Type.String(), Type.String()),
   },

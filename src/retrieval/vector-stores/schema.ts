@@ -29,14 +29,17 @@ const queriesMax = 10
 
 const fileIds = Type.Array(Type.String(), { maxItems: filesPerRequestMax })
 const chunkingStrategy = Type.Union([
-  Type.Object({ type: Type.Literal('auto') }),
-  Type.Object({
-    type: Type.Literal('static'),
-    static: Type.Object({
-      max_chunk_size_tokens: chunkTokensMax,
-      chunk_overlap_tokens: chunkOverlapTokens,
-    }),
-  }),
+  Type.Object({ type: Type.Literal('auto') }, { $id: 'AutoChunking' }),
+  Type.Object(
+    {
+      type: Type.Literal('static'),
+      static: Type.Object({
+        max_chunk_size_tokens: chunkTokensMax,
+        chunk_overlap_tokens: chunkOverlapTokens,
+      }),
+    },
+    { $id: 'StaticChunking' },
+  ),
 ])
 const storeFields = {
   name: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),

@@ -1,4 +1,10 @@
-import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import {
+  type ObjectOptions,
+  type Static,
+  type TProperties,
+  type TSchema,
+  Type,
+} from '@sinclair/typebox'
 import { containers, encodings } from '#speech/decoders/decoder.ts'
 import { languages } from '#speech/engine.ts'
 
@@ -7,8 +13,8 @@ import { languages } from '#speech/engine.ts'
  * with three decimals; durations are whole milliseconds.
  */
 
-const strict = <T extends TProperties>(fields: T) =>
-  Type.Object(fields, { additionalProperties: false })
+const strict = <T extends TProperties>(fields: T, options: ObjectOptions = {}) =>
+  Type.Object(fields, { additionalProperties: false, ...options })
 const oneOf = <Value extends string>(values: readonly Value[]) =>
   Type.Union(values.map((value) => Type.Literal(value)))
 const count = () => Type.Integer({ minimum: 0 })
@@ -16,8 +22,11 @@ const seconds = () => Type.Number({ minimum: 0 })
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
 /** Frames are numbered 1, 2, 3 … within the session. */
-const frame = <Name extends string, T extends TProperties>(type: Name, fields: T) =>
-  strict({ type: Type.Literal(type), seq: Type.Integer({ minimum: 1 }), ...fields })
+const frame = <Name extends string, T extends TProperties>(
+  type: Name,
+  fields: T,
+  options?: ObjectOptions,
+) => strict({ type: Type.Literal(type), seq: Type.Integer({ minimum: 1 }), ...fields }, options)
 
 const sessionStats = strict({
   received_bytes: count(),
@@ -109,11 +118,11 @@ const transcriptFields = {
   end: seconds(),
 }
 
-const partial = frame('transcript', {
-  ...transcriptFields,
-  is_final: Type.Literal(false),
-  stable_text: Type.String(),
-})
+const partial = frame(
+  'transcript',
+  { ...transcriptFields, is_final: Type.Literal(false), stable_text: Type.String() },
+  { $id: 'PartialTranscript' },
+)
 
 const word = strict({
   word: Type.String(),
@@ -122,15 +131,19 @@ const word = strict({
   confidence: nullable(seconds()),
 })
 
-const final = frame('transcript', {
-  ...transcriptFields,
-  is_final: Type.Literal(true),
-  speech_final: Type.Boolean(),
-  confidence: nullable(seconds()),
-  lang: oneOf(languages),
-  words: Type.Optional(Type.Array(word)),
-  from_finalize: nullable(Type.String()),
-})
+const final = frame(
+  'transcript',
+  {
+    ...transcriptFields,
+    is_final: Type.Literal(true),
+    speech_final: Type.Boolean(),
+    confidence: nullable(seconds()),
+    lang: oneOf(languages),
+    words: Type.Optional(Type.Array(word)),
+    from_finalize: nullable(Type.String()),
+  },
+  { $id: 'FinalTranscript' },
+)
 
 const details = Type.Record(Type.String(), Type.Unknown())
 

@@ -50,7 +50,7 @@ export function responsesSocket({
     summary: 'Create responses over a WebSocket',
     description,
     headers: Type.Object({
-      upgrade: Type.Literal('websocket'),
+      upgrade: Type.String({ description: '`websocket`.' }),
       'sec-websocket-protocol': Type.Optional(
         Type.String({
           description:
@@ -157,10 +157,7 @@ const errorFrame = Type.Object(
   { $id: 'ResponseRefusalFrame' },
 )
 
-export const serverFrame = Type.Union(
-  [Type.Intersect([streamEvent, Type.Object({ stream_id: streamId })]), errorFrame],
-  { $id: 'ResponseServerFrame' },
-)
+export const serverFrame = Type.Union([streamEvent, errorFrame], { $id: 'ResponseServerFrame' })
 
 const exampleCreateFrame = JSON.stringify({
   type: 'response.create',

@@ -18,7 +18,7 @@ const assistantOnly = 'In assistant messages only.'
 
 export const textBlock = object(
   { type: Type.Literal('text'), text: string('The text. Empty text is ignored.') },
-  { $id: 'TextBlockInput' },
+  { $id: 'TextBlockParam' },
 )
 
 const base64Source = (mediaType: TSchema, description: string) =>
@@ -58,7 +58,7 @@ export const imageBlock = object(
       fileSource,
     ]),
   },
-  { $id: 'ImageBlockInput' },
+  { $id: 'ImageBlockParam' },
 )
 
 export const searchResultBlock = object(
@@ -68,7 +68,7 @@ export const searchResultBlock = object(
     title: string('The title of the result.'),
     content: arrayOf(textBlock, 'The text of the result.'),
   },
-  { $id: 'SearchResultBlockInput' },
+  { $id: 'SearchResultBlockParam' },
 )
 
 export const toolReferenceBlock = object(
@@ -76,11 +76,11 @@ export const toolReferenceBlock = object(
     type: Type.Literal('tool_reference'),
     tool_name: nonEmptyString('A deferred tool of `tools`, which can be called from now on.'),
   },
-  { $id: 'ToolReferenceBlockInput' },
+  { $id: 'ToolReferenceBlockParam' },
 )
 
 const browserState = typed('browser_state', {
-  $id: 'BrowserStateBlockInput',
+  $id: 'BrowserStateBlockParam',
   description: 'Sent to the model as JSON.',
 })
 
@@ -107,7 +107,7 @@ export const documentBlock = object(
     context: optional(string('What the model should know about the document.')),
   },
   {
-    $id: 'DocumentBlockInput',
+    $id: 'DocumentBlockParam',
     description:
       'For a model without file support, the gateway extracts the text (PDF, DOCX, XLSX, PPTX, HTML, text).',
   },
@@ -122,7 +122,7 @@ export const toolResultBlock = object(
     content: optional(stringOr(Type.Array(Type.Union([...content])), 'The result of the tool.')),
     is_error: optional(boolean('Whether the tool failed.')),
   },
-  { $id: 'ToolResultBlockInput', description: 'In user messages only.' },
+  { $id: 'ToolResultBlockParam', description: 'In user messages only.' },
 )
 
 export const thinkingBlock = object(
@@ -133,12 +133,12 @@ export const thinkingBlock = object(
       string('The signature, unchanged. A block signed by another service is ignored.'),
     ),
   },
-  { $id: 'ThinkingBlockInput', description: assistantOnly },
+  { $id: 'ThinkingBlockParam', description: assistantOnly },
 )
 
 export const redactedThinkingBlock = object(
   { type: Type.Literal('redacted_thinking'), data: string('The data, unchanged.') },
-  { $id: 'RedactedThinkingBlockInput', description: assistantOnly },
+  { $id: 'RedactedThinkingBlockParam', description: assistantOnly },
 )
 
 const callFields = {
@@ -149,13 +149,13 @@ const callFields = {
 
 export const toolUseBlock = object(
   { type: Type.Literal('tool_use'), ...callFields },
-  { $id: 'ToolUseBlockInput', description: assistantOnly },
+  { $id: 'ToolUseBlockParam', description: assistantOnly },
 )
 
 const serverToolUse = object(
   { type: oneOf(['server_tool_use', 'mcp_tool_use'], 'The kind of tool.'), ...callFields },
   {
-    $id: 'ServerToolUseBlockInput',
+    $id: 'ServerToolUseBlockParam',
     description: 'In assistant messages only: a call that the responding service ran itself.',
   },
 )
@@ -167,7 +167,7 @@ export const serverToolResultBlock = object(
     content: Type.Optional(Type.Unknown({ description: 'The result; the model gets it as text.' })),
   },
   {
-    $id: 'ServerToolResultBlockInput',
+    $id: 'ServerToolResultBlockParam',
     description:
       'In assistant messages only: `web_search_tool_result`, `mcp_tool_result` and similar.',
   },
@@ -178,7 +178,7 @@ export const compactionBlock = object(
     type: Type.Literal('compaction'),
     content: optional(string('A summary of the earlier conversation.')),
   },
-  { $id: 'CompactionBlockInput', description: assistantOnly },
+  { $id: 'CompactionBlockParam', description: assistantOnly },
 )
 
 /** Blocks of features that the gateway does not support. */

@@ -46,7 +46,7 @@ export const citation = Type.Union(
         ]),
         cited_text: Type.String(),
       },
-      { ...open, description: 'From upstreams of the same protocol.' },
+      { ...open, $id: 'DocumentCitation', description: 'From upstreams of the same protocol.' },
     ),
   ],
   { $id: 'Citation' },

@@ -59,15 +59,21 @@ const vendorTool = object(
 
 const disableParallel = optional(boolean('Whether to allow at most one call.'))
 
-export const toolChoiceFields = object({
-  type: oneOf(['auto', 'any', 'none'], 'Whether the model may or must call a tool.'),
-  disable_parallel_tool_use: disableParallel,
-})
-export const forcedToolChoice = object({
-  type: Type.Literal('tool'),
-  name: Type.String({ minLength: 1, description: 'The tool that must be called.' }),
-  disable_parallel_tool_use: disableParallel,
-})
+export const toolChoiceFields = object(
+  {
+    type: oneOf(['auto', 'any', 'none'], 'Whether the model may or must call a tool.'),
+    disable_parallel_tool_use: disableParallel,
+  },
+  { $id: 'MessageToolChoice' },
+)
+export const forcedToolChoice = object(
+  {
+    type: Type.Literal('tool'),
+    name: Type.String({ minLength: 1, description: 'The tool that must be called.' }),
+    disable_parallel_tool_use: disableParallel,
+  },
+  { $id: 'MessageForcedTool' },
+)
 
 const display = optional(string('`omitted`: thinking blocks contain no text.'))
 const budget = integerFrom(
@@ -75,16 +81,18 @@ const budget = integerFrom(
   'For upstreams that only know levels: up to 8,191 is `low`, up to 24,575 `medium`, above `high`.',
 )
 
-export const budgetThinking = object({
-  type: Type.Literal('enabled'),
-  budget_tokens: budget,
-  display,
-})
-export const thinkingFields = object({
-  type: oneOf(['adaptive', 'disabled', 'between_tools'], 'Whether a reasoning model thinks.'),
-  budget_tokens: optional(budget),
-  display,
-})
+export const budgetThinking = object(
+  { type: Type.Literal('enabled'), budget_tokens: budget, display },
+  { $id: 'ThinkingBudget' },
+)
+export const thinkingFields = object(
+  {
+    type: oneOf(['adaptive', 'disabled', 'between_tools'], 'Whether a reasoning model thinks.'),
+    budget_tokens: optional(budget),
+    display,
+  },
+  { $id: 'ThinkingMode' },
+)
 
 export const schemaFormat = object({
   type: Type.Literal('json_schema'),

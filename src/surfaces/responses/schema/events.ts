@@ -10,6 +10,9 @@ const sequence = {
   sequence_number: Type.Integer({
     description: 'The number of the event within the response, from 0.',
   }),
+  stream_id: Type.Optional(
+    Type.String({ description: 'Over a WebSocket only: the `stream_id` of the request.' }),
+  ),
 }
 
 const event = ($id: string, types: readonly string[], fields: TProperties) =>

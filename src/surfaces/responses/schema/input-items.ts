@@ -213,16 +213,16 @@ export const inputItem: TSchema = Type.Union([...known, other], {
 })
 
 /** An item as it is stored and listed. */
-export const storedItem: TSchema = Type.Intersect(
-  [
-    inputItem,
+export const storedItem: TSchema = Type.Union(
+  [...known, other].map(({ $id, properties }) =>
     Type.Object(
       {
+        ...properties,
+        ...($id === messageItem.$id ? { type: Type.Literal('message') } : {}),
         id: Type.String({ description: 'The id that was sent, or a generated one.' }),
-        type: Type.String(),
       },
-      { additionalProperties: true },
+      { $id: `Stored${$id?.replace(/Input$/, '')}`, additionalProperties: true },
     ),
-  ],
+  ),
   { $id: 'Item' },
 )

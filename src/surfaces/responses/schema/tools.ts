@@ -186,44 +186,57 @@ export const tool: TSchema = Type.Union(
   { $id: 'Tool' },
 )
 
-const toolChoiceByName = (types: readonly string[], description: string) =>
-  object({
-    type: oneOf(types, description),
-    name: nonEmptyString('The name of the tool.'),
-    namespace: optional(nonEmptyString('The namespace of the tool, if it has one.')),
-  })
+const toolChoiceByName = ($id: string, types: readonly string[], description: string) =>
+  object(
+    {
+      type: oneOf(types, description),
+      name: nonEmptyString('The name of the tool.'),
+      namespace: optional(nonEmptyString('The namespace of the tool, if it has one.')),
+    },
+    { $id },
+  )
 
 /** Forces a tool of an MCP server, or is one entry of an allowed list. */
-export const mcpToolChoice = object({
-  type: Type.Literal('mcp'),
-  server_label: nonEmptyString('The label of the server.'),
-  name: optional(nonEmptyString('One of its tools. Default: any.')),
-})
-const fileSearchChoice = typed('file_search')
+export const mcpToolChoice = object(
+  {
+    type: Type.Literal('mcp'),
+    server_label: nonEmptyString('The label of the server.'),
+    name: optional(nonEmptyString('One of its tools. Default: any.')),
+  },
+  { $id: 'McpToolChoice' },
+)
+const fileSearchChoice = typed('file_search', { $id: 'FileSearchChoice' })
 
 /** Forces one tool, or is one entry of an allowed list. */
 export const namedToolChoice = toolChoiceByName(
+  'NamedTool',
   ['function', 'custom', 'namespace'],
   'A namespace stands for all of its tools.',
 )
 const allowed: readonly TObject[] = [namedToolChoice, mcpToolChoice, fileSearchChoice]
 
-export const allowedTools = object({
-  type: Type.Literal('allowed_tools'),
-  mode: optional(
-    oneOf(['auto', 'required'], 'Whether one of them must be called. Default: `auto`.'),
-  ),
-  tools: arrayOf(
-    Type.Union([
-      ...allowed,
-      ofOtherType(allowed, { description: 'A tool that an upstream runs.' }),
-    ]),
-    'The tools of the request that may be called.',
-  ),
-})
+export const allowedTools = object(
+  {
+    type: Type.Literal('allowed_tools'),
+    mode: optional(
+      oneOf(['auto', 'required'], 'Whether one of them must be called. Default: `auto`.'),
+    ),
+    tools: arrayOf(
+      Type.Union([
+        ...allowed,
+        ofOtherType(allowed, {
+          $id: 'OtherAllowedTool',
+          description: 'A tool that an upstream runs.',
+        }),
+      ]),
+      'The tools of the request that may be called.',
+    ),
+  },
+  { $id: 'AllowedTools' },
+)
 
 const forcedTools: readonly TObject[] = [
-  toolChoiceByName(['function', 'custom'], 'This tool must be called.'),
+  toolChoiceByName('NamedToolChoice', ['function', 'custom'], 'This tool must be called.'),
   mcpToolChoice,
   fileSearchChoice,
   allowedTools,
@@ -235,7 +248,10 @@ export const toolChoice = expecting(
     [
       oneOf(['none', 'auto', 'required'], 'Whether the model may or must call a tool.'),
       ...forcedTools,
-      ofOtherType(forcedTools, { description: 'A tool that an upstream runs.' }),
+      ofOtherType(forcedTools, {
+        $id: 'OtherToolChoice',
+        description: 'A tool that an upstream runs.',
+      }),
     ],
     {
       $id: 'ToolChoice',
