@@ -1,11 +1,13 @@
 import { AppError } from '#lib/errors.ts'
 import { type Failure, PullIterator, type Subscriber } from '#lib/pull-iterator.ts'
+import { createLru } from '#lib/lru.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import { EventStreamParser, type ServerSentEvent } from './event-stream.ts'
 import { type EventBatch, type GenerationEvent, type Relay, withRelay } from './events.ts'
 import type { Chunk, UpstreamHttpResponse } from './transport.ts'
 import type { AdapterContext } from './upstream.ts'
 import { hideUpstreamIn } from './upstream-error.ts'
+import { targetName } from './upstream-fields.ts'
 import { type RelayError, readText, requestHeaders, requireSuccess } from './upstream-http.ts'
 
 /**
@@ -42,6 +44,11 @@ export type PreparedRequest = {
   readonly afterRefusal?: (refusal: AppError) => PreparedRequest | null
 }
 
+type Answered = { readonly response: UpstreamHttpResponse; readonly decoder: Decoder }
+
+/** Targets that refused a request without streaming. */
+const streamingTargets = createLru<string, true>(1_024)
+
 /** How much of an unreadable response is kept for the log. */
 const causeCharsMax = 500
 const jsonBodyBytesMax = 67_108_864
@@ -62,13 +69,17 @@ type StreamedBody = {
 export class HttpGeneration extends PullIterator<EventBatch> implements Subscriber<Chunk> {
   readonly #context: AdapterContext
   readonly #path: string
-  readonly #prepare: () => PreparedRequest
+  readonly #prepare: (streamed: boolean) => PreparedRequest
   #phase: 'new' | 'open' | 'closed' = 'new'
   #body: StreamedBody | null = null
   /** Set when the last batch was emitted: how the sequence ends at the next pull. */
   #ending: Failure | undefined
 
-  constructor(context: AdapterContext, path: string, prepare: () => PreparedRequest) {
+  constructor(
+    context: AdapterContext,
+    path: string,
+    prepare: (streamed: boolean) => PreparedRequest,
+  ) {
     super()
     this.#context = context
     this.#path = path
@@ -123,7 +134,7 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
   /** Sends the request. A response that is not a stream is read and decoded completely. */
   async #send(out: GenerationEvent[]): Promise<Decoder> {
     const { limits } = this.#context
-    const { response, decoder } = await this.#request(this.#prepare())
+    const { response, decoder } = await this.#requestWhole()
     if (isEventStream(response)) {
       const parser = new EventStreamParser(limits)
       this.#body = { chunks: response.chunks, parser, decoder }
@@ -133,16 +144,28 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
     return decoder
   }
 
-  async #request(
-    prepared: PreparedRequest,
-  ): Promise<{ response: UpstreamHttpResponse; decoder: Decoder }> {
+  /** Requests a whole response where no events are needed, unless the target only streams. */
+  async #requestWhole(): Promise<Answered> {
+    const target = targetName(this.#context)
+    const streamed = this.#context.streamed || streamingTargets.get(target) === true
+    try {
+      return await this.#request(this.#prepare(streamed), streamed)
+    } catch (error) {
+      if (streamed || !isStreamingRequired(error)) throw error
+      const answered = await this.#request(this.#prepare(true), true)
+      streamingTargets.set(target, true)
+      return answered
+    }
+  }
+
+  async #request(prepared: PreparedRequest, streamed: boolean): Promise<Answered> {
     const { transport, upstream, signal } = this.#context
     const { body, decoder, headers, relayError } = prepared
     const response = await transport.send({
       upstream: upstream.name,
       url: upstream.baseUrl + this.#path,
       method: 'POST',
-      headers: headers ?? requestHeaders(upstream, 'text/event-stream'),
+      headers: headers ?? requestHeaders(upstream, acceptOf(streamed)),
       body,
       signal,
     })
@@ -151,7 +174,7 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
     } catch (error) {
       const next = error instanceof AppError ? prepared.afterRefusal?.(error) : null
       if (!next) throw error
-      return this.#request(next)
+      return this.#request(next, streamed)
     }
     prepared.accepted?.()
     return { response, decoder }
@@ -239,6 +262,16 @@ function decodeJson(body: string, decoder: Decoder, out: GenerationEvent[]): Fai
   } catch (error) {
     return { error }
   }
+}
+
+/** Whether the upstream refused a request because it did not stream. */
+function isStreamingRequired(error: unknown): boolean {
+  if (!(error instanceof AppError) || error.kind !== 'invalid_request') return false
+  return /\bstream(ing|ed)?\b/i.test(`${error.message} ${JSON.stringify(error.cause ?? '')}`)
+}
+
+export function acceptOf(streamed: boolean): string {
+  return streamed ? 'text/event-stream' : 'application/json'
 }
 
 /** Servers name event streams in many ways, but never as JSON or HTML. */

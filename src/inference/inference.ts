@@ -23,6 +23,8 @@ export type GenerationJob = ModelCall & {
   readonly request: GenerationRequest
   /** Whether the client reads the response only when it is complete, so that it may be held back. */
   readonly buffered?: boolean
+  /** Whether events are needed before the response is complete; otherwise upstreams need not stream. */
+  readonly streamed?: boolean
 }
 
 /**
@@ -103,7 +105,7 @@ export function createInference(deps: InferenceDeps): Inference {
       readonly usageOf: (result: T) => Usage | null
     },
   ): Promise<T> => {
-    const options = { retry, limitMs: deadlines.firstEventMs, ...operation }
+    const options = { retry, limitMs: deadlines.firstEventMs, streamed: true, ...operation }
     const open = new OpenCall(kind, operation.model, call)
     try {
       const { result, release } = await open.attempt(deps, options, operation.run)

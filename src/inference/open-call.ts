@@ -39,6 +39,8 @@ type AttemptOptions = {
   readonly retry: RetryPolicy
   /** The time that one attempt has for its result: of a generation, its first output. */
   readonly limitMs: number
+  /** Whether the result is streamed. The first output of a whole response is its end: no limit. */
+  readonly streamed: boolean
 }
 
 /** One admitted call to a model: its cancellation, its attempts and its record. */
@@ -117,10 +119,12 @@ export class OpenCall {
       const { upstream, model } = target
       const { controller, release } = followSignal(this.controller.signal)
       const { signal } = controller
-      const timer = setTimeout(() => controller.abort(firstEventTimeout(limitMs)), limitMs)
+      const streamed = options.streamed || !upstream.quirks.unstreamed
+      const expire = () => controller.abort(firstEventTimeout(limitMs))
+      const timer = streamed ? setTimeout(expire, limitMs) : undefined
       let failure: AppError
       try {
-        const context = { upstream, model, transport, limits, signal, requestContext }
+        const context = { upstream, model, transport, limits, signal, requestContext, streamed }
         return { result: await run(adapters[upstream.kind], context), release }
       } catch (error) {
         release()

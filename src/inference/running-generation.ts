@@ -105,7 +105,7 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
       output: null,
     }
     this.#started = started
-    const options = { retry, limitMs }
+    const options = { retry, limitMs, streamed: job.streamed ?? true }
     call
       .attempt(this.#deps, options, (adapter, context) =>
         readFirstOutput(adapter.generate(job.request, context)[Symbol.asyncIterator]()),

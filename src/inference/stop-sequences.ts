@@ -21,7 +21,7 @@ export function withStopSequences(generate: Generate): Generate {
   return (job) => {
     const { stopSequences } = job.request.sampling
     if (stopSequences.length === 0) return generate(job)
-    return endEarly(generate(job), () => createScan(stopSequences))
+    return endEarly(generate({ ...job, streamed: true }), () => createScan(stopSequences))
   }
 }
 

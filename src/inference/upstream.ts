@@ -27,6 +27,8 @@ export type UpstreamQuirks = {
   readonly reasoningEffort: 'reasoning_effort' | 'enable_thinking' | 'none'
   /** Whether `stream_options: {include_usage: true}` may be sent. */
   readonly streamUsage: boolean
+  /** Whether responses whose events nobody needs may be requested without streaming. */
+  readonly unstreamed: boolean
   /** Whether system messages are allowed after the first message. */
   readonly lateSystemMessages: boolean
   /** How a chat upstream continues a prefilled response, if it can. */
@@ -76,6 +78,8 @@ export type AdapterContext = UpstreamContext & {
   readonly model: string
   /** The request that this call serves. Its signal is not that of the call: use `signal`. */
   readonly requestContext: RequestContext
+  /** Whether events are needed while the model generates; otherwise the response is requested whole. */
+  readonly streamed: boolean
 }
 
 export type AdapterLimits = {

@@ -20,6 +20,10 @@ const quirks = {
     'none',
   ]),
   streamUsage: flag('Whether stream_options.include_usage may be sent.', true),
+  unstreamed: flag(
+    'Whether responses that the client does not stream are requested without streaming; false for servers and proxies that close connections which are silent for long.',
+    true,
+  ),
   lateSystemMessages: flag(
     'Whether the upstream accepts system messages after the first message; otherwise they are sent as user messages.',
     false,

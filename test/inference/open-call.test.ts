@@ -55,6 +55,7 @@ function startCall(given: Given) {
     {
       retry: { ...patient, ...given.retry },
       limitMs: 60_000,
+      streamed: true,
     },
     async (_adapter, { upstream, signal }) => {
       const outcome = outcomes[Math.min(attempts.length, outcomes.length - 1)]

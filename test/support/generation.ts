@@ -46,6 +46,7 @@ export const defaultQuirks: UpstreamQuirks = {
   reasoningFields: ['reasoning', 'reasoning_content'],
   reasoningEffort: 'reasoning_effort',
   streamUsage: true,
+  unstreamed: true,
   lateSystemMessages: false,
   prefill: 'none',
   developerRole: false,
@@ -79,6 +80,7 @@ export function makeContext(
     signal: new AbortController().signal,
     limits: { eventBytesMax: 1_048_576, toolArgumentCharsMax: 65_536 },
     requestContext: makeRequestContext(),
+    streamed: true,
     ...rest,
   }
 }

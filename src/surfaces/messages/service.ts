@@ -87,6 +87,7 @@ export function createMessageService(deps: MessageServiceDeps) {
         request: fitOutput(request, { contextWindow, inputTokens }),
         targets: readers,
         buffered: !parsed.stream,
+        streamed: parsed.stream,
       }
       const running = runGeneration({
         generate: (signal) => generate({ ...job, context: withSignal(context, signal) }),

@@ -197,7 +197,7 @@ async function planResponse(
     contextWindow: model.contextWindow,
   })
   const { id, createdAt, framesBefore } = origin
-  const job = { request, targets, buffered: !streams }
+  const job = { request, targets, buffered: !streams, streamed: streams || echo.background }
   return {
     streams,
     parsed,

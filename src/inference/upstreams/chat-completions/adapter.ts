@@ -22,15 +22,23 @@ export const chatCompletions: Adapter = {
 }
 
 function generate(request: GenerationRequest, context: AdapterContext) {
-  return new HttpGeneration(context, '/chat/completions', () => prepare(request, context))
+  return new HttpGeneration(context, '/chat/completions', (streamed) => prepare(request, context, streamed))
 }
 
-function prepare(request: GenerationRequest, context: AdapterContext): PreparedRequest {
+function prepare(
+  request: GenerationRequest,
+  context: AdapterContext,
+  streamed: boolean,
+): PreparedRequest {
   const { quirks } = context.upstream
   const name = targetName(context)
   const toolNames = createToolNames(request)
   const target = { model: context.model, targetName: name, quirks, toolNames }
-  const body = encodeChatRequest(request, target)
+  const body = {
+    ...encodeChatRequest(request, target),
+    stream: streamed,
+    stream_options: streamed && quirks.streamUsage ? { include_usage: true } : undefined,
+  }
   const decoder = new ChatDecoder({
     toolNames,
     thinkTags: quirks.thinkTags,

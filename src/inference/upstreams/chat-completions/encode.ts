@@ -35,8 +35,6 @@ export function encodeChatRequest(
   return {
     model,
     ...encodeConversation(request, { quirks, toolNames, targetName }),
-    stream: true,
-    stream_options: quirks.streamUsage ? { include_usage: true } : undefined,
     tools: tools.length === 0 ? undefined : tools,
     tool_choice: encodeToolChoice(request.toolChoice, toolNames),
     // True is the default everywhere, and some servers reject unknown fields.

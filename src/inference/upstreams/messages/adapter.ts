@@ -1,4 +1,4 @@
-import { HttpGeneration } from '#inference/http-generation.ts'
+import { acceptOf, HttpGeneration } from '#inference/http-generation.ts'
 import { listBytesMax, readModelList } from '#inference/model-list.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { callIdsOf } from '#inference/tool-calls.ts'
@@ -28,11 +28,11 @@ export const messages: Adapter = { generate, listModels, countTokens }
 
 function generate(request: GenerationRequest, context: AdapterContext) {
   const { upstream, limits } = context
-  return new HttpGeneration(context, pathOf(upstream, '/messages'), () => {
+  return new HttpGeneration(context, pathOf(upstream, '/messages'), (streamed) => {
     const { origin } = request
     const { body, toolNames } = encode(request, context)
     return {
-      body: JSON.stringify(body),
+      body: JSON.stringify({ ...body, stream: streamed }),
       decoder: new MessagesDecoder({
         toolNames,
         sealedBy: targetName(context),
@@ -40,7 +40,7 @@ function generate(request: GenerationRequest, context: AdapterContext) {
         toolArgumentCharsMax: limits.toolArgumentCharsMax,
         relays: origin !== undefined,
       }),
-      headers: headersFor(upstream, 'text/event-stream', origin?.headers),
+      headers: headersFor(upstream, acceptOf(streamed), origin?.headers),
       ...(origin === undefined ? {} : { relayError: relayResponseError }),
     }
   })

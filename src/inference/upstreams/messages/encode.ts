@@ -44,7 +44,6 @@ export function encodeMessagesRequest(
     top_k: sampling.topK,
     stop_sequences: sampling.stopSequences.length === 0 ? null : sampling.stopSequences,
     ...(quirks.vendorFields ? vendorFields(request) : {}),
-    stream: true,
   })
 }
 

@@ -31,7 +31,6 @@ export function encodeOrigin(origin: RequestOrigin, target: OriginTarget): JsonO
     ...(hasLostThinking ? disableThinking(body['thinking']) : {}),
     model: target.model,
     messages,
-    stream: true,
   }
 }
 

@@ -14,8 +14,8 @@ import { encodeRequest } from './encode.ts'
 /** Upstreams that speak the Responses format natively. */
 export const responses: Adapter = {
   generate: (request, context) =>
-    new HttpGeneration(context, '/responses', () => ({
-      body: JSON.stringify(encode(request, context)),
+    new HttpGeneration(context, '/responses', (streamed) => ({
+      body: JSON.stringify({ ...encode(request, context), stream: streamed }),
       decoder: createDecoder({
         logprobs: request.sampling.topLogprobs !== null,
         toolArgumentCharsMax: context.limits.toolArgumentCharsMax,

@@ -42,7 +42,6 @@ export function encodeRequest(
     top_logprobs: sampling.topLogprobs,
     max_tool_calls: request.native?.toolCallsMax,
     ...(quirks.vendorFields ? vendorFields(request) : {}),
-    stream: true,
     store: false,
   })
 }

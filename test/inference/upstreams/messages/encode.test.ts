@@ -9,7 +9,6 @@ const plain: ReturnType<typeof bodyOf> = {
   model: 'm',
   max_tokens: 32_000,
   messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }],
-  stream: true,
 }
 const schema = { type: 'object', properties: { a: { type: 'integer' } } }
 const look: Tool = {

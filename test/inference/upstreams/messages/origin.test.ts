@@ -41,12 +41,12 @@ test('a body is forwarded unchanged except for the model and `stream`', () => {
     stream: false,
   }
   const sent = encode(body)
-  expect(sent).toEqual({ ...body, model: 'm', stream: true })
+  expect(sent).toEqual({ ...body, model: 'm' })
   expect(Object.keys(sent)).toEqual(Object.keys(body))
 })
 
 test("invalid messages are left to the upstream's validation", () => {
-  expect(encode({ messages: 'x' })).toEqual({ messages: 'x', model: 'm', stream: true })
+  expect(encode({ messages: 'x' })).toEqual({ messages: 'x', model: 'm' })
   expect(messagesOf(1, { role: 'user' }, user(1, null))).toEqual([
     1,
     { role: 'user' },

@@ -41,6 +41,7 @@ function context(signal = new AbortController().signal): AdapterContext {
     signal,
     limits: { eventBytesMax: 1_000_000, toolArgumentCharsMax: 1_000_000 },
     requestContext: makeRequestContext(signal),
+    streamed: true,
   }
 }
 

@@ -80,7 +80,6 @@ test('every request field', () => {
     prompt_cache_key: 'key',
     safety_identifier: 'user-1',
     service_tier: 'flex',
-    stream: true,
     store: false,
   })
 })

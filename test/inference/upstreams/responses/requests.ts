@@ -11,7 +11,7 @@ export const bare: GenerationRequest = makeRequest({ model: 'alias', items: [use
 
 /** The encoded input of the minimal request. */
 export const hi = { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Hi' }] }
-export const always = { model: 'm', stream: true, store: false }
+export const always = { model: 'm', store: false }
 
 /** The JSON body of the request. */
 export function body(
