@@ -1,18 +1,17 @@
 import type { TObject } from '@sinclair/typebox'
 import { type Endpoint, type RawBody, tokenRequired } from '#api/endpoint.ts'
 import { envelopeOf, errorResponses } from './error-responses.ts'
-
-/** The parameter in place of `*`: the name of a model, which may contain slashes. */
-export const wildcardName = 'name'
+import { parameterNames } from './path-parameters.ts'
 
 type EndpointResponse = Endpoint['responses'][number]
 
 /** The operation of an endpoint in the OpenAPI document, apart from what all operations share. */
 export function describeEndpoint(endpoint: Endpoint) {
   const { path, query, body, permission, credential } = endpoint
+  const names = parameterNames(path)
   const parameters = [
     ...Object.entries(endpoint.params ?? {}).map(([name, description]) => ({
-      name: name === '*' ? wildcardName : name,
+      name: names.get(name) ?? name,
       in: 'path',
       required: true,
       description,

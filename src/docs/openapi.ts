@@ -4,10 +4,11 @@ import { errorBody, messagesErrorBody } from '#api/error-shapes.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
 import type { Tags } from '#module.ts'
 import { version } from '#package.json'
-import { describeEndpoint, wildcardName } from './describe-endpoint.ts'
+import { describeEndpoint } from './describe-endpoint.ts'
 import { commonResponses, envelopeOf, withCommonResponses } from './error-responses.ts'
 import { createSchemaLift } from './lift-schemas.ts'
 import { operationId, pascalCase } from './operation-id.ts'
+import { documentPath } from './path-parameters.ts'
 import { inOrderOfReference } from './portable-schema.ts'
 
 const overview = `
@@ -37,8 +38,7 @@ export async function makeDocument(
   const listed = new Elysia()
   const places = new Map<string, string>()
   for (const endpoint of endpoints) {
-    const route = documentRoute(endpoint.path)
-    const path = route.replace(/:(\w+)/g, '{$1}')
+    const path = documentPath(endpoint.path)
     const method = endpoint.method.toLowerCase()
     const operation = completeOperation(endpoint, { method, path })
     const place = `${method} ${path}`
@@ -48,7 +48,7 @@ export async function makeDocument(
     places.set(id, place)
     // Elysia has the types of OpenAPI 3.0; these are schemas of 3.1, as TypeBox makes them.
     const detail = liftSchemasOf(operation, pascalCase([id])) as DocumentDecoration
-    listed.route(endpoint.method, route, () => '', { detail })
+    listed.route(endpoint.method, path.replace(/\{(\w+)\}/g, ':$1'), () => '', { detail })
   }
   // Loading it takes 0.1 s, which few processes ever need.
   const { swagger } = await import('@elysiajs/swagger')
@@ -82,12 +82,6 @@ function usedTags(endpoints: readonly Endpoint[], tags: Tags) {
   return [...new Set([...leadingTags, ...Object.keys(tags)])]
     .filter((name) => used.has(name))
     .map((name) => ({ name, description: tags[name] }))
-}
-
-/** Without a trailing slash, and with a parameter in place of `*`. */
-function documentRoute(path: string): string {
-  const plain = path.length > 1 ? path.replace(/\/$/, '') : path
-  return plain.replace('*', `:${wildcardName}`)
 }
 
 /** Any operation accepts the first two; a WebSocket accepts the third as well. */

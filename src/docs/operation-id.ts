@@ -1,7 +1,7 @@
 type OperationPlace = {
   /** In lower case. */
   readonly method: string
-  /** As the document writes it: `/v1/files/{id}/shares`. */
+  /** As the document writes it: `/v1/files/{file_id}/shares`. */
   readonly path: string
   readonly isSocket: boolean
 }
@@ -67,7 +67,7 @@ function isPlural(word: string): boolean {
 }
 
 /** `api-keys` → `api-key`. `tokens` stays: it is a count, not a list. */
-function singular(word: string): string {
+export function singular(word: string): string {
   if (/(us|ss|tokens)$/.test(word)) return word
   if (word.endsWith('ies')) return `${word.slice(0, -3)}y`
   return /(ch|sh|x)es$/.test(word) ? word.slice(0, -2) : word.replace(/s$/, '')

@@ -76,27 +76,39 @@ test('vector stores', async () => {
     id: idOf(await client.call('POST /v1/vector_stores', { json: { name: 'ships' } })),
   }
   await client.call('GET /v1/vector_stores')
-  await client.call('GET /v1/vector_stores/{id}', { path })
-  await client.call('POST /v1/vector_stores/{id}', { path, json: { name: 'boats' } })
-  await client.call('POST /v1/vector_stores/{id}/files', { path, json: { file_id: file } })
-  const member = { ...path, fileId: file }
+  await client.call('GET /v1/vector_stores/{vector_store_id}', { path })
+  await client.call('POST /v1/vector_stores/{vector_store_id}', { path, json: { name: 'boats' } })
+  await client.call('POST /v1/vector_stores/{vector_store_id}/files', {
+    path,
+    json: { file_id: file },
+  })
+  const member = { ...path, file_id: file }
   await eventually('the file is indexed', async () => {
-    const found = await client.call('GET /v1/vector_stores/{id}/files/{fileId}', { path: member })
+    const found = await client.call('GET /v1/vector_stores/{vector_store_id}/files/{file_id}', {
+      path: member,
+    })
     return found['status'] === 'completed'
   })
-  await client.call('GET /v1/vector_stores/{id}/files', { path })
-  await client.call('POST /v1/vector_stores/{id}/search', { path, json: { query: 'harbour' } })
+  await client.call('GET /v1/vector_stores/{vector_store_id}/files', { path })
+  await client.call('POST /v1/vector_stores/{vector_store_id}/search', {
+    path,
+    json: { query: 'harbour' },
+  })
   const batch = idOf(
-    await client.call('POST /v1/vector_stores/{id}/file_batches', {
+    await client.call('POST /v1/vector_stores/{vector_store_id}/file_batches', {
       path,
       json: { file_ids: [file] },
     }),
   )
-  const batchPath = { ...path, batchId: batch }
-  await client.call('GET /v1/vector_stores/{id}/file_batches/{batchId}', { path: batchPath })
-  await client.call('GET /v1/vector_stores/{id}/file_batches/{batchId}/files', { path: batchPath })
-  await client.call('DELETE /v1/vector_stores/{id}/files/{fileId}', { path: member })
-  await client.call('DELETE /v1/vector_stores/{id}', { path })
+  const batchPath = { ...path, batch_id: batch }
+  await client.call('GET /v1/vector_stores/{vector_store_id}/file_batches/{batch_id}', {
+    path: batchPath,
+  })
+  await client.call('GET /v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/files', {
+    path: batchPath,
+  })
+  await client.call('DELETE /v1/vector_stores/{vector_store_id}/files/{file_id}', { path: member })
+  await client.call('DELETE /v1/vector_stores/{vector_store_id}', { path })
 })
 
 test('moving to another embedding model', async () => {
@@ -105,9 +117,12 @@ test('moving to another embedding model', async () => {
   await client.call('POST /v1/embeddings/reindex', { json: { ...json, dry_run: true } })
   const path = { id: idOf(await client.call('POST /v1/embeddings/reindex', { json })) }
   await client.call('GET /v1/embeddings/reindex')
-  await client.call('GET /v1/embeddings/reindex/{id}', { path })
-  await client.call('GET /v1/embeddings/reindex/{id}/failures', { path })
-  await client.call('GET /v1/embeddings/reindex/{id}', { path: { id: 'none' }, status: 404 })
+  await client.call('GET /v1/embeddings/reindex/{reindex_id}', { path })
+  await client.call('GET /v1/embeddings/reindex/{reindex_id}/failures', { path })
+  await client.call('GET /v1/embeddings/reindex/{reindex_id}', {
+    path: { id: 'none' },
+    status: 404,
+  })
 })
 
 test('the Messages-compatible surface', async () => {
@@ -130,28 +145,31 @@ test('users, groups and the audit log', async () => {
   const path = { id: idOf(await client.call('POST /v1/groups', { json })) }
   await client.call('POST /v1/groups', { json, status: 409 })
   await client.call('GET /v1/groups')
-  await client.call('GET /v1/groups/{id}', { path })
-  await client.call('PATCH /v1/groups/{id}', { path, json: { description: 'They edit.' } })
+  await client.call('GET /v1/groups/{group_id}', { path })
+  await client.call('PATCH /v1/groups/{group_id}', { path, json: { description: 'They edit.' } })
   const member = { ...path, user_id: idOf(me) }
-  await client.call('PUT /v1/groups/{id}/members/{user_id}', { path: member })
-  await client.call('GET /v1/groups/{id}/members', { path })
-  await client.call('DELETE /v1/groups/{id}/members/{user_id}', { path: member })
-  await client.call('DELETE /v1/groups/{id}', { path })
+  await client.call('PUT /v1/groups/{group_id}/members/{user_id}', { path: member })
+  await client.call('GET /v1/groups/{group_id}/members', { path })
+  await client.call('DELETE /v1/groups/{group_id}/members/{user_id}', { path: member })
+  await client.call('DELETE /v1/groups/{group_id}', { path })
 
   const made = await client.call('POST /v1/service-accounts', {
     json: { name: 'nightly', groups: ['users'] },
   })
   const account = { id: idOf(made) }
   const nameOfKey = { path: account, json: { name: 'of the account' } }
-  const key = await client.call('POST /v1/service-accounts/{id}/api-keys', nameOfKey)
-  await client.call('GET /v1/service-accounts/{id}/api-keys', { path: account })
-  await client.call('DELETE /v1/service-accounts/{id}/api-keys/{key_id}', {
+  const key = await client.call(
+    'POST /v1/service-accounts/{service_account_id}/api-keys',
+    nameOfKey,
+  )
+  await client.call('GET /v1/service-accounts/{service_account_id}/api-keys', { path: account })
+  await client.call('DELETE /v1/service-accounts/{service_account_id}/api-keys/{key_id}', {
     path: { ...account, key_id: idOf(key) },
   })
   await client.call('GET /v1/users', { query: { q: 'night' } })
-  await client.call('GET /v1/users/{id}', { path: account })
-  await client.call('PATCH /v1/users/{id}', { path: account, json: { disabled: true } })
-  await client.call('DELETE /v1/service-accounts/{id}', { path: account })
+  await client.call('GET /v1/users/{user_id}', { path: account })
+  await client.call('PATCH /v1/users/{user_id}', { path: account, json: { disabled: true } })
+  await client.call('DELETE /v1/service-accounts/{service_account_id}', { path: account })
   await client.call('GET /v1/audit-log', { query: { limit: '5' } })
 })
 

@@ -39,39 +39,48 @@ test('responses', async () => {
   const input = { model: 'demo', input: 'Say hello.' }
   const made = await client.call('POST /v1/responses', { json: input })
   const path = { id: idOf(made) }
-  await client.call('GET /v1/responses/{id}', { path })
-  await client.call('GET /v1/responses/{id}/input_items', { path })
+  await client.call('GET /v1/responses/{response_id}', { path })
+  await client.call('GET /v1/responses/{response_id}/input_items', { path })
   await client.call('POST /v1/responses', { json: { ...input, previous_response_id: path.id } })
   await client.call('POST /v1/responses', { json: { ...input, stream: true } })
   await client.call('POST /v1/responses/input_tokens', { json: input })
   await client.call('POST /v1/responses/compact', { json: input })
-  await client.call('DELETE /v1/responses/{id}', { path })
-  await client.call('GET /v1/responses/{id}', { path, status: 404 })
+  await client.call('DELETE /v1/responses/{response_id}', { path })
+  await client.call('GET /v1/responses/{response_id}', { path, status: 404 })
   const later = await client.call('POST /v1/responses', { json: { ...input, background: true } })
-  await client.call('POST /v1/responses/{id}/cancel', { path: { id: idOf(later) } })
+  await client.call('POST /v1/responses/{response_id}/cancel', { path: { id: idOf(later) } })
   await client.call('POST /v1/responses', { json: { ...input, model: 'none' }, status: 404 })
 })
 
 test('conversations', async () => {
   const path = { id: idOf(await client.call('POST /v1/conversations', { json: {} })) }
-  await client.call('GET /v1/conversations/{id}', { path })
-  await client.call('POST /v1/conversations/{id}', { path, json: { metadata: { topic: 'x' } } })
+  await client.call('GET /v1/conversations/{conversation_id}', { path })
+  await client.call('POST /v1/conversations/{conversation_id}', {
+    path,
+    json: { metadata: { topic: 'x' } },
+  })
   const items = [{ type: 'message', role: 'user', content: 'Hello.' }]
-  const added = await client.call('POST /v1/conversations/{id}/items', { path, json: { items } })
+  const added = await client.call('POST /v1/conversations/{conversation_id}/items', {
+    path,
+    json: { items },
+  })
   const [first] = Array.isArray(added['data']) ? added['data'] : []
-  const item = { ...path, itemId: idOf(first) }
-  await client.call('GET /v1/conversations/{id}/items', { path, query: { limit: '5' } })
-  await client.call('GET /v1/conversations/{id}/items/{itemId}', { path: item })
-  await client.call('DELETE /v1/conversations/{id}/items/{itemId}', { path: item })
-  await client.call('DELETE /v1/conversations/{id}', { path })
-  await client.call('GET /v1/conversations/{id}', { path, status: 404 })
+  const item = { ...path, item_id: idOf(first) }
+  await client.call('GET /v1/conversations/{conversation_id}/items', {
+    path,
+    query: { limit: '5' },
+  })
+  await client.call('GET /v1/conversations/{conversation_id}/items/{item_id}', { path: item })
+  await client.call('DELETE /v1/conversations/{conversation_id}/items/{item_id}', { path: item })
+  await client.call('DELETE /v1/conversations/{conversation_id}', { path })
+  await client.call('GET /v1/conversations/{conversation_id}', { path, status: 404 })
 })
 
 test('API keys', async () => {
   const path = { id: idOf(await client.call('POST /v1/api-keys', { json: { name: 'one' } })) }
   await client.call('GET /v1/api-keys', { query: { limit: '1' } })
-  await client.call('DELETE /v1/api-keys/{id}', { path })
-  await client.call('DELETE /v1/api-keys/{id}', { path, status: 404 })
+  await client.call('DELETE /v1/api-keys/{api_key_id}', { path })
+  await client.call('DELETE /v1/api-keys/{api_key_id}', { path, status: 404 })
   await client.call('GET /v1/api-keys', { query: { limit: '0' }, status: 422 })
 })
 
@@ -79,61 +88,61 @@ test('agents', async () => {
   const json = { name: 'helper', model: 'demo', instructions: 'Be short.' }
   const path = { id: idOf(await client.call('POST /v1/agents', { json })) }
   await client.call('GET /v1/agents')
-  await client.call('GET /v1/agents/{id}', { path })
-  await client.call('PATCH /v1/agents/{id}', { path, json: { description: 'Helps.' } })
-  await client.call('DELETE /v1/agents/{id}', { path })
-  await client.call('GET /v1/agents/{id}', { path, status: 404 })
+  await client.call('GET /v1/agents/{agent_id}', { path })
+  await client.call('PATCH /v1/agents/{agent_id}', { path, json: { description: 'Helps.' } })
+  await client.call('DELETE /v1/agents/{agent_id}', { path })
+  await client.call('GET /v1/agents/{agent_id}', { path, status: 404 })
 })
 
 test('files and folders', async () => {
   const folder = idOf(await client.call('POST /v1/folders', { json: { name: 'papers' } }))
   const path = { id: await upload('first.txt', 'The harbour opens at six.') }
   await client.call('GET /v1/files')
-  await client.call('GET /v1/files/{id}', { path })
-  await client.call('PATCH /v1/files/{id}', { path, json: { name: 'renamed.txt' } })
-  await client.call('POST /v1/files/{id}/move', { path, json: { folder_id: folder } })
+  await client.call('GET /v1/files/{file_id}', { path })
+  await client.call('PATCH /v1/files/{file_id}', { path, json: { name: 'renamed.txt' } })
+  await client.call('POST /v1/files/{file_id}/move', { path, json: { folder_id: folder } })
   const copy = idOf(
-    await client.call('POST /v1/files/{id}/copy', { path, json: { folder_id: null } }),
+    await client.call('POST /v1/files/{file_id}/copy', { path, json: { folder_id: null } }),
   )
-  await client.call('PUT /v1/files/{id}/content', { path, body: new Uint8Array([104, 105]) })
-  await client.call('GET /v1/files/{id}/content', { path })
-  await client.call('HEAD /v1/files/{id}/content', { path })
+  await client.call('PUT /v1/files/{file_id}/content', { path, body: new Uint8Array([104, 105]) })
+  await client.call('GET /v1/files/{file_id}/content', { path })
+  await client.call('HEAD /v1/files/{file_id}/content', { path })
   await client.call('GET /v1/files/children', { query: { folder_id: folder } })
   await client.call('POST /v1/files/children', { json: { folder_id: folder } })
   await client.call('GET /v1/files/search', { query: { q: 'renamed' } })
   await client.call('POST /v1/files/search', { json: { q: 'renamed' } })
-  await client.call('DELETE /v1/files/{id}', { path: { id: copy } })
+  await client.call('DELETE /v1/files/{file_id}', { path: { id: copy } })
   await client.call('GET /v1/files/trash')
-  await client.call('POST /v1/files/{id}/restore', { path: { id: copy } })
-  await client.call('GET /v1/folders/{id}', { path: { id: folder } })
-  await client.call('PATCH /v1/folders/{id}', {
+  await client.call('POST /v1/files/{file_id}/restore', { path: { id: copy } })
+  await client.call('GET /v1/folders/{folder_id}', { path: { id: folder } })
+  await client.call('PATCH /v1/folders/{folder_id}', {
     path: { id: folder },
     json: { name: 'old papers' },
   })
-  await client.call('POST /v1/folders/{id}/move', {
+  await client.call('POST /v1/folders/{folder_id}/move', {
     path: { id: folder },
     json: { folder_id: null },
   })
-  await client.call('DELETE /v1/folders/{id}', {
+  await client.call('DELETE /v1/folders/{folder_id}', {
     path: { id: folder },
     query: { recursive: 'true' },
   })
-  await client.call('POST /v1/folders/{id}/restore', { path: { id: folder } })
-  await client.call('GET /v1/files/{id}', { path: { id: notThere }, status: 404 })
+  await client.call('POST /v1/folders/{folder_id}/restore', { path: { id: folder } })
+  await client.call('GET /v1/files/{file_id}', { path: { id: notThere }, status: 404 })
 })
 
 test('sharing', async () => {
   const path = { id: await upload('shared.txt', 'Shared.') }
   const json = { principal: { type: 'group', id: 'users' }, role: 'viewer' }
-  const share = idOf(await client.call('POST /v1/files/{id}/shares', { path, json }))
+  const share = idOf(await client.call('POST /v1/files/{file_id}/shares', { path, json }))
   const one = { ...path, share_id: share }
-  await client.call('GET /v1/files/{id}/shares', { path })
-  await client.call('PATCH /v1/files/{id}/shares/{share_id}', {
+  await client.call('GET /v1/files/{file_id}/shares', { path })
+  await client.call('PATCH /v1/files/{file_id}/shares/{share_id}', {
     path: one,
     json: { role: 'editor' },
   })
-  await client.call('GET /v1/files/{id}/access', { path })
-  await client.call('DELETE /v1/files/{id}/shares/{share_id}', { path: one })
+  await client.call('GET /v1/files/{file_id}/access', { path })
+  await client.call('DELETE /v1/files/{file_id}/shares/{share_id}', { path: one })
   await client.call('GET /v1/principals', { query: { q: 'us' } })
 })
 
@@ -143,30 +152,30 @@ test('collections', async () => {
     id: idOf(await client.call('POST /v1/collections', { json: { name: 'harbour' } })),
   }
   await client.call('GET /v1/collections')
-  await client.call('GET /v1/collections/{id}', { path })
-  await client.call('PATCH /v1/collections/{id}', { path, json: { description: 'Ships.' } })
-  await client.call('POST /v1/collections/{id}/files', { path, json: { file_id: file } })
-  const member = { ...path, fileId: file }
+  await client.call('GET /v1/collections/{name}', { path })
+  await client.call('PATCH /v1/collections/{name}', { path, json: { description: 'Ships.' } })
+  await client.call('POST /v1/collections/{name}/files', { path, json: { file_id: file } })
+  const member = { ...path, file_id: file }
   await eventually('the file is indexed', async () => {
-    const { status } = await client.call('GET /v1/collections/{id}/files/{fileId}', {
+    const { status } = await client.call('GET /v1/collections/{name}/files/{file_id}', {
       path: member,
     })
     return status === 'completed'
   })
-  await client.call('GET /v1/collections/{id}/files', { path })
-  await client.call('POST /v1/collections/{id}/search', { path, json: { query: 'harbour' } })
-  await client.call('POST /v1/collections/{id}/search', {
+  await client.call('GET /v1/collections/{name}/files', { path })
+  await client.call('POST /v1/collections/{name}/search', { path, json: { query: 'harbour' } })
+  await client.call('POST /v1/collections/{name}/search', {
     path,
     json: { query: 'harbour', filters: [{ field: 'kind', operator: '==', value: ['a'] }] },
     status: 422,
   })
-  await client.call('GET /v1/collections/{id}/access', { path })
+  await client.call('GET /v1/collections/{name}/access', { path })
   const ofFile = { id: file, collection_id: path.id }
-  await client.call('GET /v1/files/{id}/collections', { path: { id: file } })
-  await client.call('DELETE /v1/files/{id}/collections/{collection_id}', { path: ofFile })
-  await client.call('POST /v1/collections/{id}/files', { path, json: { file_id: file } })
-  await client.call('DELETE /v1/collections/{id}/files/{fileId}', { path: member })
-  await client.call('DELETE /v1/collections/{id}', { path })
+  await client.call('GET /v1/files/{file_id}/collections', { path: { id: file } })
+  await client.call('DELETE /v1/files/{file_id}/collections/{collection_id}', { path: ofFile })
+  await client.call('POST /v1/collections/{name}/files', { path, json: { file_id: file } })
+  await client.call('DELETE /v1/collections/{name}/files/{file_id}', { path: member })
+  await client.call('DELETE /v1/collections/{name}', { path })
 })
 
 async function upload(name: string, text: string): Promise<string> {

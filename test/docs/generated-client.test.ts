@@ -103,7 +103,7 @@ describe('with an API key that it created', () => {
 
   test('it creates, updates, lists and deletes an agent', async () => {
     const { id } = await call('createAgent', { body: { name: 'from the client', model: 'demo' } })
-    const path = { id }
+    const path = { agent_id: id }
     await call('updateAgent', { path, body: { description: 'changed' } })
     expect(await call('getAgent', { path })).toMatchObject({ description: 'changed' })
     const { data } = await call('listAgents', { query: { limit: 5 } })
@@ -117,7 +117,9 @@ describe('with an API key that it created', () => {
     })
     expect(conversation['object']).toBe('conversation')
     const { id } = await call('createFolder', { body: { name: 'from the client' } })
-    expect(await call('getFolder', { path: { id } })).toMatchObject({ name: 'from the client' })
+    expect(await call('getFolder', { path: { folder_id: id } })).toMatchObject({
+      name: 'from the client',
+    })
   })
 
   test('it reads the settings, the theme and the translations', async () => {

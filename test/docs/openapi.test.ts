@@ -52,7 +52,7 @@ describe('schemas', () => {
     const reference = { $ref: '#/components/schemas/Thing' }
     const content = 'get.responses.200.content.application/json.schema'
     const paths = asRecord(document['paths'])
-    expect(at(paths['/v1/things/{id}'], content)).toEqual(reference)
+    expect(at(paths['/v1/things/{thing_id}'], content)).toEqual(reference)
     expect(at(paths['/v1/things'], `${content}.properties.data.items`)).toEqual(reference)
     expect(at(document, 'components.schemas.Thing')).toEqual({
       type: 'object',
@@ -109,7 +109,7 @@ describe('paths', () => {
     expect(Object.keys(paths)).toEqual([
       '/',
       '/v1/things',
-      '/v1/things/{id}/parts/{part_id}',
+      '/v1/things/{thing_id}/parts/{part_id}',
       '/v1/models/{name}',
     ])
     const [name] = at(paths['/v1/models/{name}'], 'get.parameters') as JsonObject[]

@@ -3,7 +3,7 @@ import type { ApiDocument, Operation } from './api-document.ts'
 import type { Gateway } from './gateway.ts'
 
 type Sent = {
-  /** Values of the path parameters. */
+  /** Values of the path parameters. `id` stands for those that are absent. */
   path?: Record<string, string>
   query?: Record<string, string>
   json?: unknown
@@ -52,7 +52,7 @@ export function createConformingClient(
 
 function fillPath({ path }: Operation, { path: values = {}, query = {} }: Sent): string {
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) =>
-    encodeURIComponent(values[name] ?? `no-${name}`),
+    encodeURIComponent(values[name] ?? values['id'] ?? `no-${name}`),
   )
   return `${filled}?${new URLSearchParams(query)}`
 }
