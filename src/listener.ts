@@ -1,3 +1,4 @@
+import { createSilentConnections } from './http/silent-connections.ts'
 import { canOpen } from './lib/descriptors.ts'
 import type { Log } from './telemetry/log.ts'
 
@@ -12,18 +13,23 @@ export type Listener = {
   close(): Promise<void>
 }
 
-const checkEveryMs = 500
+const checkEveryMs = 250
 /** Consecutive failed checks before accepting stops; more than a burst of refused connections causes. */
-const failedChecksMax = 4
+const failedChecksMax = 8
+/** A request usually follows its connection at once. */
+const silentMs = 1_000
+/** Connections without a request that one check closes. */
+const silentClosedMax = 256
 /** Reserved for the database, files and threads; without any, Bun ends the process. */
 const spareDescriptors = 16
 /** Free descriptors at which accepting resumes; the margin prevents flapping. */
 const resumeDescriptors = 2 * spareDescriptors
 
 /**
- * Listens, and sheds load when descriptors run out: first it closes idle connections, then it stops
- * accepting until descriptors are free. Bun itself would accept up to the limit and then spin on
- * failing accepts. `listen` gets the port when it listens again.
+ * Listens, and sheds load when descriptors run out. First it closes idle connections: those without
+ * any request, the oldest first, then those between two requests; new connections wait meanwhile. If
+ * that frees nothing, it stops accepting until descriptors are free. Bun itself would accept up to the
+ * limit and then spin on failing accepts. `listen` gets the port when it listens again.
  */
 export function openListener(deps: {
   listen: (port?: number) => Server
@@ -32,10 +38,13 @@ export function openListener(deps: {
   const { listen, log } = deps
   const first = listen()
   const port = first.port ?? 0
+  // Opened now, because later there may be no descriptor for it.
+  const silentConnections = createSilentConnections(port)
   /** Including those that stopped listening and still have connections. */
   const servers = new Set([first])
   let listening: Server | null = first
   let failedChecks = 0
+  let isShedding = false
 
   const pause = (server: Server) => {
     listening = null
@@ -59,9 +68,15 @@ export function openListener(deps: {
     }
     if (canOpen(spareDescriptors)) {
       failedChecks = 0
+      isShedding = false
       return
     }
-    listening.closeIdleConnections()
+    if (!isShedding) log.warn('descriptor limit reached, closing idle connections')
+    isShedding = true
+    const closed = silentConnections.close({ silentMs, countMax: silentClosedMax })
+    // Connections that wait to be accepted would be reset.
+    if (closed > 0) failedChecks = 0
+    if (closed < spareDescriptors) listening.closeIdleConnections()
     if (++failedChecks >= failedChecksMax) pause(listening)
   }
   const timer = setInterval(check, checkEveryMs)

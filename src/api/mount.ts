@@ -4,7 +4,7 @@ import { authorize } from '#auth/guard.ts'
 import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import { type BodyLimits, readJsonBody } from '#http/body.ts'
-import { idleTimeoutS } from '#http/long-body.ts'
+import { idleTimeoutS, streamTimeoutS } from '#http/long-body.ts'
 import { noteFailedRequest, requestIdOf } from '#http/request-lifecycle.ts'
 import { AppError } from '#lib/errors.ts'
 import { readTraceContext, type TraceContext } from '#lib/request-context.ts'
@@ -22,7 +22,9 @@ import { readQuery } from './query.ts'
 
 export type MountDeps = {
   auth: Pick<Auth, 'authenticate'>
-  config: { readonly files: Pick<Config['files'], 'uploadGapMs' | 'uploadMs'> } & {
+  config: Pick<Config, 'stream'> & {
+    readonly files: Pick<Config['files'], 'uploadGapMs' | 'uploadMs'>
+  } & {
     readonly limits: BodyLimits
   }
 }
@@ -62,6 +64,7 @@ function serve(endpoint: Endpoint, { auth, config }: MountDeps) {
   const { query: querySpec, body: bodySpec } = endpoint
   const handle = endpoint.handle as Handler
   const status = successStatus(endpoint)
+  const streamIdleS = streamTimeoutS(config.stream)
   return async ({ request, set, server, params }: ElysiaInput) => {
     const context = await openContext(endpoint, auth, request, set)
     try {
@@ -70,9 +73,8 @@ function serve(endpoint: Endpoint, { auth, config }: MountDeps) {
       const query = querySpec === undefined ? {} : readQuery(querySpec, searchOf(request.url))
       const body = bodySpec?.kind === 'json' ? await readBody(bodySpec, request, config) : undefined
       const result = await handle({ params, query, body, context, request, set, server })
-      // A stream may be silent, and its reader may stall, for longer.
-      if (bodySpec !== undefined && !(result instanceof Response)) {
-        server?.timeout(request, idleTimeoutS)
+      if (bodySpec !== undefined) {
+        server?.timeout(request, result instanceof Response ? streamIdleS : idleTimeoutS)
       }
       if (status !== null) set.status = status
       return result

@@ -13,6 +13,20 @@ export type BodyDeadlines = {
  */
 export const idleTimeoutS = 30
 
+/** Bun's limit. */
+const timeoutMaxS = 255
+/** Bun counts in steps of four seconds. */
+const timeoutMarginS = 10
+
+/**
+ * The same for a response that may be a stream: it is silent between heartbeats and while its reader
+ * stalls. The timeout outlives the response, so 0, which is never, is only for longer pauses.
+ */
+export function streamTimeoutS(pace: { heartbeatMs: number; readerStallMs: number }): number {
+  const timeoutS = Math.ceil(Math.max(pace.heartbeatMs, pace.readerStallMs) / 1000) + timeoutMarginS
+  return timeoutS > timeoutMaxS ? 0 : timeoutS
+}
+
 /**
  * Streams an upload of any length with backpressure. Throws `unsupported_encoding` if it is
  * compressed, `request_timeout` past a deadline, and `client_closed` if the client disconnects

@@ -30,5 +30,6 @@ const publicOnly = {
   config: {
     limits: { requestBytesMax: 1, jsonDepthMax: 1 },
     files: { uploadGapMs: 10_000, uploadMs: 10_000 },
+    stream: { heartbeatMs: 10_000, readerStallMs: 10_000 },
   },
 }

@@ -198,6 +198,7 @@ test.if(outside !== undefined)('a remote client without a token is refused', asy
           config: {
             limits: { requestBytesMax: 1, jsonDepthMax: 1 },
             files: { uploadGapMs: 10_000, uploadMs: 10_000 },
+            stream: { heartbeatMs: 10_000, readerStallMs: 10_000 },
           },
         },
       ),

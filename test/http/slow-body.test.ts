@@ -135,3 +135,20 @@ test.concurrent('a stream may be silent for longer than the idle timeout', async
   })
   expect(await httpResponse.text()).toContain('event: response.completed')
 })
+
+test.concurrent('a connection is closed when it is idle after a stream', async () => {
+  const gateway = await startGateway({ stream: { heartbeatMs: 1_000, readerStallMs: 1_000 } })
+  gateways.push(gateway)
+  const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+  const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()))
+  let received = ''
+  socket.on('data', (piece: Buffer) => {
+    received += piece.toString()
+  })
+  const body = JSON.stringify({ model: 'demo-fast', input: 'hello', stream: true, store: false })
+  socket.write(
+    `POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${await gateway.token()}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  )
+  await closed
+  expect(received).toEndWith('data: [DONE]\n\n\r\n0\r\n\r\n')
+})

@@ -98,7 +98,46 @@ test('requests beyond the descriptor limit are refused, others complete, and the
   expect(childrenOf(gateway.pid)).toEqual(workers)
 })
 
-test('idle connections at the descriptor limit delay other clients and break no stream', async () => {
+/** Connections, each of which sends these bytes and then nothing. */
+function openIdlers(port: number, count: number, bytes: string) {
+  return Array.from({ length: count }, () => {
+    const socket = connect(port, '127.0.0.1', () => bytes !== '' && socket.write(bytes))
+    return socket.on('error', () => {})
+  })
+}
+
+test.each([
+  ['without a request', ''],
+  ['between two requests', 'GET /livez HTTP/1.1\r\nHost: gateway\r\n\r\n'],
+])(
+  'more connections %s than the descriptor limit allows: streams run and start beside them',
+  async (_, bytes) => {
+    const gateway = await startGateway()
+    const workers = childrenOf(gateway.pid)
+    const token = await signToken()
+    const request = post('/v1/responses', token, { model: 'held', input: 'hello', stream: true })
+    const before = exchange(gateway.port(), request)
+    await eventually('the stream runs', () => upstream?.held() === 1)
+
+    const idlers = openIdlers(gateway.port(), openFilesMax + 200, bytes)
+    // The kernel holds back connections without a request for some seconds.
+    await gateway.logged('descriptor limit reached, closing idle connections')
+    const beside = Array.from({ length: 20 }, () => exchange(gateway.port(), request))
+    await eventually('others start', () => upstream?.held() === 21)
+    expect((await gateway.request('/livez')).status).toBe(200)
+    upstream?.release()
+    for (const answer of await Promise.all([before, ...beside])) {
+      expect(answer).toContain('event: response.completed')
+      expect(answer).toContain('data: [DONE]')
+    }
+    const paused = 'descriptor limit reached, accepting paused'
+    expect(gateway.log().filter(({ message }) => message === paused)).toEqual([])
+    expect(childrenOf(gateway.pid)).toEqual(workers)
+    for (const idler of idlers) idler.destroy()
+  },
+)
+
+test('unfinished requests at the descriptor limit delay other clients and break no stream', async () => {
   const gateway = await startGateway()
   const workers = childrenOf(gateway.pid)
   const token = await signToken()
@@ -106,10 +145,7 @@ test('idle connections at the descriptor limit delay other clients and break no 
   const stream = exchange(gateway.port(), request)
   await eventually('the stream runs', () => upstream?.held() === 1)
 
-  const idlers = Array.from({ length: openFilesMax }, () => {
-    const socket = connect(gateway.port(), '127.0.0.1')
-    return socket.on('error', () => {})
-  })
+  const idlers = openIdlers(gateway.port(), openFilesMax, 'POST /v1/responses HTTP/1.1\r\nHost: ')
   await gateway.logged('descriptor limit reached, accepting paused')
   await expect(openSocket(gateway.port(), '')).rejects.toThrow('ECONNREFUSED')
   for (const idler of idlers) idler.destroy()
