@@ -15,6 +15,8 @@ export const agent = pgTable(
     visibility: text('visibility', { enum: ['owner', 'groups', 'users', 'everyone'] }).notNull(),
     groups: text('groups').array().notNull(),
     userIds: uuid('user_ids').array().notNull(),
+    /** Computed by a trigger, since the previous version stores names in the definition. */
+    collectionIds: uuid('collection_ids').array().notNull().default([]),
     createdAt: instant('created_at').notNull(),
     updatedAt: instant('updated_at').notNull(),
   },
@@ -22,6 +24,7 @@ export const agent = pgTable(
     check('agent_visibility', sql`${table.visibility} in ('owner', 'groups', 'users', 'everyone')`),
     index('agent_owner_id').on(table.ownerId, table.id),
     index('agent_groups').using('gin', table.groups),
+    index('agent_collection_ids').using('gin', table.collectionIds),
     index('agent_user_ids').using('gin', table.userIds),
     index('agent_everyone').on(table.id).where(sql`${table.visibility} = 'everyone'`),
   ],

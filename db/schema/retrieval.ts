@@ -10,6 +10,7 @@ import {
   serial,
   text,
   timestamp,
+  uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core'
 import { node } from './files.ts'
@@ -46,7 +47,8 @@ export const collection = pgTable(
   'collection',
   {
     id: uuid('id').primaryKey(),
-    name: text('name').notNull().unique(),
+    /** Unique per owner. */
+    name: text('name').notNull(),
     /** The name given by vector-store clients: any text, not unique. */
     title: text('title'),
     description: text('description'),
@@ -69,6 +71,7 @@ export const collection = pgTable(
   },
   (table) => [
     check('collection_access_mode', sql`${table.accessMode} in ('files', 'collection')`),
+    uniqueIndex('collection_owner_name').on(table.name, table.ownerId),
     index('collection_owner').on(table.ownerId),
     index('collection_folder').on(table.folderId),
   ],

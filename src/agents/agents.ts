@@ -16,7 +16,7 @@ export type AgentDefinition = {
   readonly model: string
   readonly instructions: string | null
   readonly tools: readonly AgentTool[]
-  /** Names of the collections to search. */
+  /** Ids of the collections to search; some may be deleted since. */
   readonly collections: readonly string[]
   readonly sampling: AgentSampling
   readonly visibility: Visibility

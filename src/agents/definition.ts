@@ -1,8 +1,8 @@
-import { isRecord, withoutNulls } from '#lib/json.ts'
+import { asRecord, isRecord, withoutNulls } from '#lib/json.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { refused, refusedBySchema, unknownField } from '#lib/unprocessable.ts'
 import type { AgentDefinition, AgentSampling, AgentTool, Visibility } from './agents.ts'
-import { type AgentFields, agentBody, toolsMax } from './schema.ts'
+import { type AgentFields, agentBody, collectionsMax, toolsMax } from './schema.ts'
 
 /** Returns the catalogue's name of a model that generates text. */
 export type KnownModel = (name: string) => string | undefined
@@ -21,7 +21,10 @@ const defaults: Omit<AgentDefinition, 'name' | 'model'> = {
   visibility: { kind: 'owner' },
 }
 
-/** Throws an `AppError` of status 422. */
+/**
+ * The `collections` of a body are references, which `withCollectionIds` resolves. Throws an `AppError`
+ * of status 422.
+ */
 export function parseNewAgent(body: unknown, knownModel: KnownModel): AgentDefinition {
   const { fields } = validateBody(body)
   const { name, model } = fields
@@ -30,7 +33,18 @@ export function parseNewAgent(body: unknown, knownModel: KnownModel): AgentDefin
   return { ...defaults, name, model, ...parseFields(fields, knownModel) }
 }
 
-/** A field in the body replaces the whole field; null resets it. Throws an `AppError` of status 422. */
+/** The references in a body that is not validated yet, as `parseNewAgent` reads them. */
+export function referencesIn(body: unknown): readonly string[] {
+  const { collections } = asRecord(body)
+  if (!Array.isArray(collections) || collections.length > collectionsMax) return []
+  const references = collections.map((field) => (isRecord(field) ? field['id'] : field))
+  return references.filter((reference) => typeof reference === 'string').map((text) => text.trim())
+}
+
+/**
+ * A field in the body replaces the whole field; null resets it. `collections` are references as in
+ * `parseNewAgent`. Throws an `AppError` of status 422.
+ */
 export function parseAgentChange(
   current: AgentDefinition,
   body: unknown,
@@ -78,7 +92,7 @@ function parseFields(
     ...(model === undefined ? {} : { model: parseModel(model, knownModel) }),
     ...(instructions === undefined ? {} : { instructions }),
     ...(tools === undefined ? {} : { tools: parseTools(tools) }),
-    ...(collections === undefined ? {} : { collections: parseList(collections, 'collections') }),
+    ...(collections === undefined ? {} : { collections: parseReferences(collections) }),
     ...(sampling === undefined ? {} : { sampling: parseSampling(sampling) }),
     ...(visibility === undefined ? {} : { visibility: parseVisibility(visibility) }),
   }
@@ -136,6 +150,11 @@ function parseVisibility({ kind, ...lists }: NonNullable<AgentFields['visibility
   if (names === undefined) throw refused(param, `"${param}" is required with the kind "${kind}".`)
   const list = parseList(names, param)
   return kind === 'groups' ? { kind, groups: list } : { kind, users: list }
+}
+
+function parseReferences(fields: NonNullable<AgentFields['collections']>): readonly string[] {
+  const references = fields.map((field) => (typeof field === 'string' ? field : field.id))
+  return parseList(references, 'collections')
 }
 
 function parseList(items: readonly string[], param: string): readonly string[] {

@@ -9,15 +9,19 @@ import {
 } from '#api/shapes.ts'
 import type { Principal } from '#auth/principal.ts'
 import { AppError } from '#lib/errors.ts'
+import { refused } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
-import type { Agent } from './agents.ts'
-import { type KnownModel, parseAgentChange, parseNewAgent } from './definition.ts'
+import type { Collections } from '#retrieval/collections/create-collections.ts'
+import { ambiguousName } from '#retrieval/collections/schema.ts'
+import type { Agent, AgentDefinition } from './agents.ts'
+import { type KnownModel, parseAgentChange, parseNewAgent, referencesIn } from './definition.ts'
 import { agentRecord, renderAgent } from './record.ts'
 import { agentChange, newAgent } from './schema.ts'
 import type { Agents } from './store.ts'
 
 export type AgentEndpointsDeps = {
   agents: Agents
+  collections: Pick<Collections, 'resolve' | 'namesOf'>
   /** The model name by which an agent is called. */
   modelNames: { ofAgent(id: string): string }
   /** The models that an agent can be based on. */
@@ -25,16 +29,28 @@ export type AgentEndpointsDeps = {
 }
 
 /** Agents that a principal may not see do not exist for them. */
-export function agentEndpoints({ agents, modelNames, knownModel }: AgentEndpointsDeps): Endpoint[] {
-  const renderFor =
-    ({ principal }: CallerContext) =>
-    (agent: Agent) =>
+export function agentEndpoints(deps: AgentEndpointsDeps): Endpoint[] {
+  const { agents, collections, modelNames, knownModel } = deps
+  const renderAll = async ({ principal }: CallerContext, shown: readonly Agent[]) => {
+    const editable = shown.filter((agent) => mayEdit(agent, principal))
+    const ids = new Set(editable.flatMap((agent) => agent.collections))
+    const collectionNames = await collections.namesOf(principal, [...ids])
+    return shown.map((agent) =>
       renderAgent(agent, {
         modelId: modelNames.ofAgent(agent.id),
         isReady: knownModel(agent.model) !== undefined,
         isOwner: agent.ownerId === principal.userId,
         isEditable: mayEdit(agent, principal),
-      })
+        collectionNames,
+      }),
+    )
+  }
+  const render = async (context: CallerContext, agent: Agent) =>
+    (await renderAll(context, [agent]))[0]
+  const resolve = async ({ principal }: CallerContext, references: readonly string[]) => {
+    const found = await collections.resolve(principal, references, collectionPath)
+    return new Map(references.map((reference, index) => [reference, found[index]?.id]))
+  }
 
   return [
     endpoint({
@@ -61,8 +77,11 @@ A field that is null counts as absent. All tools together may have 262,144 chara
           },
         ],
       },
-      handle: async ({ body, context }) =>
-        renderFor(context)(await agents.create(context.principal.userId, body)),
+      async handle({ body, context }) {
+        const ids = await resolve(context, body.collections)
+        const definition = withCollectionIds(body, { ids, kept: [] })
+        return render(context, await agents.create(context.principal, definition))
+      },
     }),
 
     endpoint({
@@ -77,7 +96,7 @@ A field that is null counts as absent. All tools together may have 262,144 chara
       errors: { unprocessable: '"limit" must be a whole number from 1 to 100.' },
       async handle({ query, context }) {
         const page = await agents.list(context.principal, query)
-        return listPage(page.agents.map(renderFor(context)), page.hasMore)
+        return listPage(await renderAll(context, page.agents), page.hasMore)
       },
     }),
 
@@ -93,7 +112,7 @@ A field that is null counts as absent. All tools together may have 262,144 chara
       errors: { not_found: agentNotFound },
       async handle({ params: { id }, context }) {
         const agent = await agents.find(context.principal, requireUuid(id))
-        return renderFor(context)(agent ?? notFound(id))
+        return render(context, agent ?? notFound(id))
       },
     }),
 
@@ -118,11 +137,13 @@ Callers with \`can_edit_config\` may also change agents that others share with t
         unprocessable: invalidFields,
       },
       async handle({ params: { id }, body, context }) {
+        const ids = await resolve(context, referencesIn(body))
         const agent = await agents.update(context.principal, requireUuid(id), (current) => {
           requireEditor(current, context.principal)
-          return parseAgentChange(current, body, knownModel)
+          const changed = parseAgentChange(current, body, knownModel)
+          return withCollectionIds(changed, { ids, kept: current.collections })
         })
-        return renderFor(context)(agent ?? notFound(id))
+        return render(context, agent ?? notFound(id))
       },
     }),
 
@@ -144,6 +165,25 @@ Callers with \`can_edit_config\` may also change agents that others share with t
     }),
   ]
 }
+
+/**
+ * Replaces the references of collections by ids. Ids in `kept` stay, though the editor may not see them
+ * or they were deleted since. Throws `unprocessable` of code `collection_not_found`.
+ */
+function withCollectionIds(
+  definition: AgentDefinition,
+  { ids, kept }: { ids: ReadonlyMap<string, string | undefined>; kept: readonly string[] },
+): AgentDefinition {
+  const collections = definition.collections.map((reference, index) => {
+    const id = ids.get(reference) ?? kept.find((one) => one === reference.toLowerCase())
+    if (id !== undefined) return id
+    const message = `There is no collection "${reference}".`
+    throw refused(collectionPath(index), message, 'collection_not_found')
+  })
+  return { ...definition, collections: [...new Set(collections)] }
+}
+
+const collectionPath = (index: number) => `collections[${index}]`
 
 function mayEdit({ ownerId }: Agent, { userId, permissions }: Principal): boolean {
   return ownerId === userId || permissions.has('can_edit_config')
@@ -168,6 +208,9 @@ const unknownField = '"tempreature" is not a known field.'
 const invalidFields = [
   '"name" must not be empty.',
   { code: 'model_not_found', message: '"model" must name a model that generates text.' },
+  { code: 'collection_not_found', message: 'There is no collection "contracts".' },
+  ambiguousName,
+  { code: 'principal_not_found', message: 'There is no group "legal".' },
 ] as const
 
 const newAgentExample = {
@@ -194,7 +237,7 @@ const agentExample = {
   updated_at: instantExample,
   instructions: newAgentExample.instructions,
   tools: [],
-  collections: newAgentExample.collections,
+  collections: [{ id: '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a60', name: 'contracts' }],
   sampling: {
     temperature: 0.2,
     top_p: null,

@@ -1,4 +1,5 @@
 import { type Foundation, module } from '#module.ts'
+import type { Collections } from '#retrieval/collections/create-collections.ts'
 import { agentEndpoints } from './endpoints.ts'
 import { type Agents, createAgents } from './store.ts'
 
@@ -10,12 +11,12 @@ export const agentsModule = module({
     services: { agents: createAgents(database, { now }) },
   }),
   endpoints: ({
-    agents,
-    modelNames,
     modelResolver,
+    ...services
   }: {
     agents: Agents
+    collections: Collections
     modelNames: { ofAgent(id: string): string }
     modelResolver: { agentModelName(name: string): string | undefined }
-  }) => agentEndpoints({ agents, modelNames, knownModel: modelResolver.agentModelName }),
+  }) => agentEndpoints({ ...services, knownModel: modelResolver.agentModelName }),
 })

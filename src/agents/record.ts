@@ -5,7 +5,6 @@ import type { Frozen } from '#lib/frozen.ts'
 import type { JsonObject } from '#lib/json.ts'
 import type { Agent, AgentSampling, AgentTool } from './agents.ts'
 
-const names = (description: string) => Type.Array(Type.String(), { description })
 const numberOrNull = () => Type.Union([Type.Number(), Type.Null()])
 
 const agentFunction = Type.Object({
@@ -49,7 +48,13 @@ const agentVisibility = Type.Union(
 const definitionFields = {
   instructions: nullable(Type.String(), 'Precede the instructions of the request.'),
   tools: Type.Array(Type.Union([agentFunction, agentServer])),
-  collections: names('The collections to search.'),
+  collections: Type.Array(
+    Type.Object({
+      id: Type.String({ format: 'uuid' }),
+      name: nullable(Type.String(), 'Null if it was deleted or you do not see it.'),
+    }),
+    { description: 'The collections to search.' },
+  ),
   sampling: agentSampling,
   visibility: agentVisibility,
 }
@@ -79,11 +84,17 @@ export const agentRecord = Type.Object(
 type AgentRecord = Frozen<Static<typeof agentRecord>>
 type DefinitionRecord = Frozen<Static<typeof agentDefinition>>
 
+export type AgentView = {
+  readonly modelId: string
+  readonly isReady: boolean
+  readonly isOwner: boolean
+  readonly isEditable: boolean
+  /** By id, of the collections that the caller sees. */
+  readonly collectionNames: ReadonlyMap<string, string>
+}
+
 /** Principals who may only call the agent do not see its definition. */
-export function renderAgent(
-  agent: Agent,
-  view: { modelId: string; isReady: boolean; isOwner: boolean; isEditable: boolean },
-): AgentRecord {
+export function renderAgent(agent: Agent, view: AgentView): AgentRecord {
   return {
     id: agent.id,
     object: 'agent',
@@ -96,15 +107,15 @@ export function renderAgent(
     is_editable: view.isEditable,
     created_at: agent.createdAt.toISOString(),
     updated_at: agent.updatedAt.toISOString(),
-    ...(view.isEditable ? renderDefinition(agent) : {}),
+    ...(view.isEditable ? renderDefinition(agent, view) : {}),
   }
 }
 
-function renderDefinition(agent: Agent): DefinitionRecord {
+function renderDefinition(agent: Agent, { collectionNames }: AgentView): DefinitionRecord {
   return {
     instructions: agent.instructions,
     tools: agent.tools.map(renderTool),
-    collections: agent.collections,
+    collections: agent.collections.map((id) => ({ id, name: collectionNames.get(id) ?? null })),
     sampling: renderSampling(agent.sampling),
     visibility: agent.visibility,
   }

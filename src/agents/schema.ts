@@ -18,10 +18,12 @@ const instructionsCharsMax = 100_000
 export const toolsMax = 128
 const toolDescriptionCharsMax = 10_000
 const allowedToolsMax = 128
-const collectionsMax = 32
+export const collectionsMax = 32
 /** Groups or users that an agent is shared with. */
 const sharedWithMax = 100
 const itemCharsMax = 256
+/** A subject and a name. */
+const referenceCharsMax = 512
 
 const strict = <T extends TProperties>(fields: T, options: ObjectOptions = {}) =>
   Type.Object(fields, { additionalProperties: false, ...options })
@@ -92,6 +94,12 @@ const toolsOptions = {
   description: 'Functions, which the client runs, and configured MCP servers, by label.',
 }
 
+/** As in the response, whose collections can be sent back. */
+const collectionReference = strict({
+  id: nonEmpty(itemCharsMax),
+  name: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+})
+
 const agentFields = {
   name: Type.Optional(nonEmpty(nameCharsMax, { description: 'A display name on one line.' })),
   description: Type.Optional(text(descriptionCharsMax, 'The purpose of the agent.')),
@@ -103,10 +111,11 @@ const agentFields = {
   ),
   tools: Type.Optional(Type.Array(Type.Union([functionTool, mcpTool]), toolsOptions)),
   collections: Type.Optional(
-    list(
-      collectionsMax,
-      'Collections to search, by name or id. Callers find what they may read themselves.',
-    ),
+    Type.Array(Type.Union([nonEmpty(referenceCharsMax), collectionReference]), {
+      maxItems: collectionsMax,
+      description:
+        'Collections to search, by id, `owner/name` or name. The agent keeps their ids. Callers find what they may read themselves.',
+    }),
   ),
   sampling: Type.Optional(sampling),
   visibility: Type.Optional(visibility),

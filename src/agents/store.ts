@@ -1,13 +1,17 @@
 import { and, arrayContains, arrayOverlaps, desc, eq, lt, or, sql } from 'drizzle-orm'
+import { findUnknownGroup } from '#auth/known-groups-store.ts'
 import { userIdOf } from '#auth/principal.ts'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { agent } from '#db/schema/agents.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
+import { refused } from '#lib/unprocessable.ts'
 import type { Agent, AgentDefinition } from './agents.ts'
 
 type Row = typeof agent.$inferSelect
+/** The database derives `collectionIds` from the definition. */
+type NewRow = Omit<Row, 'collectionIds'>
 
 /** Prevents one user from filling the table. */
 const agentsPerOwnerMax = 200
@@ -28,7 +32,7 @@ export function createAgents({ drizzle }: Pick<Database, 'drizzle'>, { now }: { 
     id: string,
     change: (
       current: Agent,
-      transaction: Pick<Database['drizzle'], 'update' | 'delete'>,
+      transaction: Pick<Database['drizzle'], 'update' | 'delete' | 'execute'>,
     ) => Promise<T>,
   ): Promise<T | undefined> =>
     query(() =>
@@ -40,16 +44,18 @@ export function createAgents({ drizzle }: Pick<Database, 'drizzle'>, { now }: { 
     )
 
   return {
-    /** Throws `unprocessable` of code `too_many_agents`. */
-    create: (ownerId: string, definition: AgentDefinition): Promise<Agent> =>
+    /** Throws `unprocessable` of code `too_many_agents` or `principal_not_found`. */
+    create: (owner: RequestPrincipal, definition: AgentDefinition): Promise<Agent> =>
       query(() =>
         drizzle.transaction(async (transaction) => {
+          const { userId: ownerId } = owner
           // Serialises the count and the insert.
           await transaction.execute(
             sql`select pg_advisory_xact_lock(hashtextextended(${`agents of ${ownerId}`}, 0))`,
           )
           const owned = await transaction.$count(agent, eq(agent.ownerId, ownerId))
           if (owned >= agentsPerOwnerMax) throw tooManyAgents()
+          await requireKnownGroups(transaction, owner, { next: definition.visibility })
           const createdAt = now()
           const id = Bun.randomUUIDv7()
           const added = { ...definition, id, ownerId, createdAt, updatedAt: createdAt }
@@ -80,13 +86,11 @@ export function createAgents({ drizzle }: Pick<Database, 'drizzle'>, { now }: { 
         }
       }),
 
-    /** Whether any agent of any user searches this collection. */
-    isCollectionUsed: (collection: string): Promise<boolean> =>
+    /** Whether any agent of any user searches the collection with this id. */
+    isCollectionUsed: (collectionId: string): Promise<boolean> =>
       query(async () => {
-        const [found] = await drizzle.execute(sql`
-          select 1 from agent, json_array_elements_text(definition::json -> 'collections') as named
-          where named = ${collection}
-          limit 1`)
+        const isUsed = arrayContains(agent.collectionIds, [collectionId])
+        const [found] = await drizzle.select({ id: agent.id }).from(agent).where(isUsed).limit(1)
         return found !== undefined
       }),
 
@@ -97,6 +101,8 @@ export function createAgents({ drizzle }: Pick<Database, 'drizzle'>, { now }: { 
     ): Promise<Agent | undefined> =>
       lock(principal, id, async (current, transaction) => {
         const changed = { ...current, ...change(current), updatedAt: now() }
+        const { visibility } = changed
+        await requireKnownGroups(transaction, principal, { current, next: visibility })
         await transaction.update(agent).set(rowOf(changed)).where(eq(agent.id, id))
         return changed
       }),
@@ -115,6 +121,25 @@ export function createAgents({ drizzle }: Pick<Database, 'drizzle'>, { now }: { 
       return removed === true
     },
   }
+}
+
+/** A group that is created later must not inherit an agent. */
+async function requireKnownGroups(
+  transaction: Pick<Database['drizzle'], 'execute'>,
+  { groups: own }: RequestPrincipal,
+  { current, next }: { current?: Agent; next: Agent['visibility'] },
+): Promise<void> {
+  const groups = groupsOf(next)
+  const kept = new Set([...own, ...(current === undefined ? [] : groupsOf(current.visibility))])
+  const added = groups.filter((name) => !kept.has(name))
+  const unknown = await findUnknownGroup(transaction, added)
+  if (unknown === undefined) return
+  const param = `visibility.groups[${groups.indexOf(unknown)}]`
+  throw refused(param, `There is no group "${unknown}".`, 'principal_not_found')
+}
+
+function groupsOf(visibility: Agent['visibility']): readonly string[] {
+  return visibility.kind === 'groups' ? visibility.groups : []
 }
 
 function tooManyAgents(): AppError {
@@ -140,20 +165,21 @@ function isVisibleTo({ userId, groups }: RequestPrincipal) {
   )
 }
 
-function rowOf({ id, ownerId, createdAt, updatedAt, ...definition }: Agent): Row {
+function rowOf({ id, ownerId, createdAt, updatedAt, ...definition }: Agent): NewRow {
   const { visibility } = definition
   return {
     id,
     ownerId,
     definition: JSON.stringify(definition),
     visibility: visibility.kind,
-    groups: visibility.kind === 'groups' ? [...visibility.groups] : [],
+    groups: [...groupsOf(visibility)],
     userIds: visibility.kind === 'users' ? visibility.users.map(userIdOf) : [],
     createdAt,
     updatedAt,
   }
 }
 
-function agentOf({ id, ownerId, createdAt, updatedAt, definition }: Row): Agent {
-  return { ...JSON.parse(definition), id, ownerId, createdAt, updatedAt }
+function agentOf({ id, ownerId, createdAt, updatedAt, definition, collectionIds }: Row): Agent {
+  const collections = collectionIds
+  return { ...JSON.parse(definition), collections, id, ownerId, createdAt, updatedAt }
 }

@@ -138,8 +138,9 @@ export function createGroups({
         await transaction
           .delete(groupMember)
           .where(and(eq(groupMember.groupName, name), eq(groupMember.source, 'manual')))
-        await removeGroupReferences(transaction, name)
+        // Waits for references that are being added, which are then removed as well.
         await transaction.delete(appGroup).where(eq(appGroup.name, name))
+        await removeGroupReferences(transaction, name)
         await record('group.delete', resourceOf(name), { before: wireFields(group) })
         // The permissions of its manual members are cached.
         await notify({ what: 'all', id: '' })

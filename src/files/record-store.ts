@@ -41,7 +41,7 @@ export function rankOfStatus(
 /** A subquery: the states of a file in the collections that the principal can see. */
 function statesOf(fileId: SQL, principal: RequestPrincipal): SQL {
   return sql`(
-    select collection.name, state.state, state.stage, state.error_code, state.error_message,
+    select collection.id, collection.name, state.state, state.stage, state.error_code, state.error_message,
       state.chunks, case state.state
         when 'failed' then 4 when 'skipped' then 3 when 'done' then 0
         else case coalesce(state.stage, 'waiting') when 'waiting' then 2 else 1 end
@@ -60,6 +60,7 @@ export function statusRankOf(fileId: SQL, principal: RequestPrincipal): SQL {
 }
 
 type StateRow = {
+  readonly id: string
   readonly name: string
   readonly state: string
   readonly stage: string | null
@@ -198,6 +199,7 @@ function renderRetrieval(states: readonly StateRow[]): Pick<FileRecord, Retrieva
     // Collections that share an index share the passages of a file.
     chunks: Math.max(...states.map(({ chunks }) => chunks)),
     collections: states.map(({ name }) => name),
+    collection_ids: states.map(({ id }) => id),
   }
   return { ...status, retrieval }
 }

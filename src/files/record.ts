@@ -43,6 +43,9 @@ const retrieval = Type.Object({
   ),
   chunks: Type.Integer({ description: 'The number of indexed passages.' }),
   collections: Type.Array(Type.String(), { description: 'The names of its collections.' }),
+  collection_ids: Type.Array(Type.String({ format: 'uuid' }), {
+    description: 'Their ids, in the same order.',
+  }),
 })
 
 /** Has the fields of OpenAI's file object. */
@@ -142,7 +145,13 @@ export const fileExample: FileRecord = {
   purpose: 'user_data',
   status: 'processed',
   retrieval_status: 'RAG Available',
-  retrieval: { state: 'completed', error: null, chunks: 12, collections: ['handbook'] },
+  retrieval: {
+    state: 'completed',
+    error: null,
+    chunks: 12,
+    collections: ['handbook'],
+    collection_ids: ['0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a60'],
+  },
   attributes: { year: 2026 },
   ...nodeExample,
   created_at: unixSeconds(new Date(instantExample)),

@@ -6,7 +6,6 @@ import { collection } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { sqlStateOf } from '#lib/sql-state.ts'
-import { isUuid } from '#lib/uuid.ts'
 
 /** SQL fragments that several stores share. */
 
@@ -56,12 +55,6 @@ export function collectionRank(caller: RequestPrincipal): SQL {
       select max(${share.role}) from ${share}
       where ${share.resourceType} = 'collection' and ${share.resourceId} = ${collection.id}
         and is_granted_to(${share.principalType}, ${share.principalId}, ${callerArgs(caller)})) end)`
-}
-
-/** Whether `collection` has one of these names or ids. */
-export function isAnyOf(namesOrIds: readonly string[]): SQL {
-  return sql`(collection.name = any(${textArray(namesOrIds)})
-    or collection.id = any(${uuidArray(namesOrIds.filter(isUuid))}))`
 }
 
 /** A row of `embedding_index` as the JSON text of a `CollectionIndex`; `null` without one. */

@@ -7,13 +7,20 @@ import {
   codeOf,
   cy,
   makeAgent,
+  makeCollection,
+  makeGroup,
   send,
   startAgentWorld,
 } from './world.ts'
 
 let world: AgentWorld
+const collections: { id: string; name: string }[] = []
 beforeAll(async () => {
   world = await startAgentWorld()
+  await makeGroup(world.here, 'staff')
+  for (const name of ['books', 'maps']) {
+    collections.push({ id: await makeCollection(world.here, ann, name), name })
+  }
 })
 afterAll(() => world.stop())
 
@@ -60,7 +67,7 @@ describe('an agent', () => {
       updated_at: time,
       instructions: 'Be brief.\u0000',
       tools: [{ ...whole.tools[0], description: null }, whole.tools[1]],
-      collections: ['books', 'maps'],
+      collections,
       sampling: {
         temperature: 0.5,
         top_p: null,

@@ -8,6 +8,7 @@ import {
   type Caller,
   cy,
   makeAgent,
+  makeGroup,
   send,
   startAgentWorld,
 } from './world.ts'
@@ -15,6 +16,7 @@ import {
 let world: AgentWorld
 beforeAll(async () => {
   world = await startAgentWorld()
+  for (const name of ['staff', 'x', 'nobody', 'cy']) await makeGroup(world.here, name)
 })
 afterAll(() => world.stop())
 

@@ -1,6 +1,6 @@
 import { agentEndpoints } from '#agents/endpoints.ts'
 import { agentRecord } from '#agents/record.ts'
-import { openDatabase } from '#db/client.ts'
+import { type Database, openDatabase } from '#db/client.ts'
 import { openTestDatabase } from '#test/support/database.ts'
 import { answerSchema, bodySchema, checkDescribed } from '#test/support/described-shapes.ts'
 import { operationsOf } from '#test/support/endpoints.ts'
@@ -11,6 +11,7 @@ import { quietLog } from '#test/support/quiet-log.ts'
 export type AgentWorld = {
   readonly here: Gateway
   readonly there: Gateway
+  readonly database: Pick<Database, 'drizzle'>
   stop(): Promise<void>
 }
 
@@ -34,6 +35,7 @@ export async function startAgentWorld(options: GatewayOptions = {}): Promise<Age
   return {
     here,
     there,
+    database,
     async stop() {
       await here.stop()
       await there.stop()
@@ -91,6 +93,22 @@ export async function makeAgent(
   const json = { name: 'An agent', model: 'demo-fast', ...fields }
   const { status, text, body } = await send(gateway, owner, '/v1/agents', { json })
   if (status !== 200) throw new Error(text)
+  return String(body['id'])
+}
+
+export async function makeGroup(gateway: Gateway, name: string): Promise<void> {
+  const { status, text } = await send(gateway, admin, '/v1/groups', { json: { name } })
+  if (status !== 200) throw new Error(text)
+}
+
+/** Creates a collection and returns its id. */
+export async function makeCollection(
+  gateway: Gateway,
+  owner: Caller,
+  name: string,
+): Promise<string> {
+  const { status, text, body } = await send(gateway, owner, '/v1/collections', { json: { name } })
+  if (status !== 201) throw new Error(text)
   return String(body['id'])
 }
 

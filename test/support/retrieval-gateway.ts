@@ -47,8 +47,8 @@ export type RetrievalGateway = {
   readonly jobs: Jobs
   readonly embedders: Map<string, Embedder>
   readonly rerankers: Map<string, Reranker>
-  /** Names of collections that agents use. */
-  readonly usedNames: Set<string>
+  /** Ids of collections that agents use. */
+  readonly usedCollections: Set<string>
   readonly settings: ConfigValues
   send(
     who: Person,
@@ -86,7 +86,7 @@ export async function startRetrievalGateway(
   const tables = createChunkTables({ database, jobs, now })
   const embedders = new Map([['local-hash', createLocalHashEmbedder()]])
   const rerankers = new Map<string, Reranker>()
-  const usedNames = new Set<string>()
+  const usedCollections = new Set<string>()
   const settings = { ...fixedSettings(config).current(), retrieval_k: 3 }
   const collections = createCollections({
     database,
@@ -96,7 +96,7 @@ export async function startRetrievalGateway(
     chunkTables: tables,
     settings: { current: () => settings },
     limits: config.retrieval,
-    usedByAgents: async (name) => usedNames.has(name),
+    usedByAgents: async (id) => usedCollections.has(id),
   })
   const search = createSearch({
     database,
@@ -130,7 +130,7 @@ export async function startRetrievalGateway(
     jobs,
     embedders,
     rerankers,
-    usedNames,
+    usedCollections,
     settings,
     ingesting: true,
     send: (who, path, how = {}) => sendTo(url + path, who, how),

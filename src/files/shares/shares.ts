@@ -1,3 +1,4 @@
+import { findUnknownGroup } from '#auth/known-groups-store.ts'
 import { isAtLeast, type Role, rankOfRole } from '#files/files.ts'
 import { requireNode, requireRole } from '#files/tree/checks.ts'
 import { createTreeStore, type FilesDatabase, findNode } from '#files/tree/store.ts'
@@ -94,11 +95,12 @@ export function createShares(deps: { database: FilesDatabase; now: () => Date })
       if (mustBeKnown && (await store.findUser(grantee.id)) === undefined) {
         throw refused('principal.id', 'There is no known user with this id.', 'principal_not_found')
       }
-      if (grantee.type === 'group' && !(await store.isGroupKnown(grantee.id))) {
-        throw refused('principal.id', 'There is no group of this name.', 'principal_not_found')
-      }
       return changing(principal, resource, async (transaction, access) => {
         requireRole(access.role, 'manager', resource.type)
+        const groups = grantee.type === 'group' ? [grantee.id] : []
+        if ((await findUnknownGroup(transaction, groups)) !== undefined) {
+          throw refused('principal.id', 'There is no group of this name.', 'principal_not_found')
+        }
         if (grantee.type === 'user' && grantee.id === access.ownerId) {
           throw refused('principal', 'The owner already has all rights.', 'principal_is_owner')
         }

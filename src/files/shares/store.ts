@@ -52,15 +52,6 @@ export function createShareStore({ drizzle }: FilesDatabase) {
           order by collection.id`),
       ),
 
-    /** Whether it is a group of this platform, or one of a token. */
-    isGroupKnown: (name: string): Promise<boolean> =>
-      query(async () => {
-        const rows = await drizzle.execute(sql`
-          select 1 from app_group where name = ${name}
-          union all select 1 from user_group where group_name = ${name} limit 1`)
-        return rows.length > 0
-      }),
-
     /** A user with the groups of their last token; undefined if they have never signed in. */
     findUser: (id: string): Promise<(RequestPrincipal & { subject: string }) | undefined> =>
       query(async () => {

@@ -3,7 +3,7 @@ import type { Attributes, Role } from '#files/files.ts'
 /** Files that are searched together, as one caller sees them. */
 export type Collection = {
   readonly id: string
-  /** Unique; agents and callers use it in place of the id. */
+  /** Unique per owner. */
   readonly name: string
   /** The name given by a client of vector stores. */
   readonly title: string | null

@@ -10,6 +10,7 @@ import { createRunner } from '#retrieval/sql-store.ts'
 import type { ConfigValues } from '#settings/schema.ts'
 import type { Collection, CollectionChange, NewCollection, PageRequest } from './collections.ts'
 import { folderSyncHandler, folderSyncQueue, syncFolder } from './folder-store.ts'
+import { findByReferences, readNames } from './lookup-store.ts'
 import { deleteUnusedChunks, lockMembers, removeMembers, setSharer } from './member-store.ts'
 import { createFileHooks, createFileMemberships, createMembers } from './members.ts'
 import {
@@ -23,7 +24,6 @@ import {
   deleteCollection,
   insertCollection,
   listCollections,
-  listVisible,
   lockCollection,
   readCollection,
   writeCollection,
@@ -36,14 +36,13 @@ export type CollectionsDeps = {
   jobs: Pick<Jobs, 'add' | 'process'>
   settings: { current(): Pick<ConfigValues, 'embedding_model'> }
   limits: Pick<Config['retrieval'], 'chunkTokensMax' | 'chunkOverlapTokens' | 'collectionFilesMax'>
-  /** Whether any agent searches the collection of this name. */
-  usedByAgents(name: string): Promise<boolean>
+  /** Whether any agent searches the collection with this id. */
+  usedByAgents(id: string): Promise<boolean>
   now: () => Date
 }
 
 /** Keeps one user from filling the table. */
 const collectionsPerOwnerMax = 1_000
-const visibleMax = 1_000
 /** Longer than the default: adding a folder or deleting a collection changes many rows. */
 const waitMaxMs = 30_000
 /** How long the embedding model may take to measure its vectors. */
@@ -55,8 +54,8 @@ const uniqueViolation = '23505'
 export type Collections = ReturnType<typeof createCollections>
 
 /**
- * The collections. Each is addressed by name or id; one that the caller may not see is `not_found`,
- * like one that does not exist. Viewers search, editors add and remove files, managers change the
+ * The collections. Each is addressed by a reference (see `lookup-store.ts`); one that the caller may
+ * not see is `not_found`, like one that does not exist. Viewers search, editors add and remove files, managers change the
  * collection, the owner deletes it. A lower role throws `permission_denied`.
  */
 export function createCollections(deps: CollectionsDeps) {
@@ -65,8 +64,8 @@ export function createCollections(deps: CollectionsDeps) {
   const memberDeps = { jobs, now, transact, filesMax: limits.collectionFilesMax }
   jobs.process(folderSyncQueue, folderSyncHandler(deps.database, deps))
 
-  const find = async (caller: RequestPrincipal, nameOrId: string): Promise<Collection> =>
-    orNotFound(await query((handle) => readCollection(handle, caller, nameOrId)), nameOrId)
+  const find = async (caller: RequestPrincipal, reference: string): Promise<Collection> =>
+    orNotFound(await query((handle) => readCollection(handle, caller, reference)), reference)
 
   /** Calls the model once to measure its vectors. */
   function indexSpecOf(
@@ -88,8 +87,8 @@ export function createCollections(deps: CollectionsDeps) {
     })
   }
 
-  async function requireUnused(name: string): Promise<void> {
-    if (!(await deps.usedByAgents(name))) return
+  async function requireUnused({ id, name }: Collection): Promise<void> {
+    if (!(await deps.usedByAgents(id))) return
     throw new AppError(
       'conflict',
       `Agents search the collection "${name}"; change them first, or send force=true.`,
@@ -136,27 +135,32 @@ export function createCollections(deps: CollectionsDeps) {
     list: (caller: RequestPrincipal, page: PageRequest) =>
       query((handle) => listCollections(handle, caller, page)),
 
-    /** All that the caller sees, by name. */
-    listVisible: (caller: RequestPrincipal) =>
-      query((handle) => listVisible(handle, caller, visibleMax)),
+    /** The collection of each reference that the caller sees; throws for an ambiguous name. */
+    resolve: (
+      caller: RequestPrincipal,
+      references: readonly string[],
+      pathOf: (index: number) => string,
+    ) => query((handle) => findByReferences(handle, { caller, references, pathOf })),
+
+    /** The names of those that the caller sees, by id. */
+    namesOf: (caller: RequestPrincipal, ids: readonly string[]) =>
+      query((handle) => readNames(handle, caller, ids)),
 
     /**
-     * Throws `collection_in_use` where agents use the present name, unless forced, and
-     * `permission_denied` where it would open files that the caller may not share.
+     * Only the owner renames it, since the name is one of theirs. Throws `permission_denied` where it
+     * would open files that the caller may not share.
      */
     async update(
       caller: RequestPrincipal,
-      nameOrId: string,
+      reference: string,
       change: CollectionChange,
-      { isForced }: { isForced: boolean },
     ): Promise<Collection> {
-      const seen = await find(caller, nameOrId)
-      requireCollectionRole(seen, 'manager')
+      const seen = await find(caller, reference)
       const isRenamed = change.name !== undefined && change.name !== seen.name
-      if (isRenamed && !isForced) await requireUnused(seen.name)
+      requireCollectionRole(seen, isRenamed ? 'owner' : 'manager')
       return withNameConflict(change.name ?? seen.name, () =>
         transact(async (transaction) => {
-          const known = orNotFound(await readCollection(transaction, caller, seen.id), nameOrId)
+          const known = orNotFound(await readCollection(transaction, caller, seen.id), reference)
           requireCollectionRole(known, 'manager')
           const { accessMode, folderId } = { ...known, ...change }
           const isOpened = accessMode === 'collection' && known.accessMode === 'files'
@@ -179,24 +183,24 @@ export function createCollections(deps: CollectionsDeps) {
             ...(isOpened || isNewFolder ? { folderSharedBy: sharedBy } : {}),
             updatedAt: now(),
           })
-          return orNotFound(await readCollection(transaction, caller, known.id), nameOrId)
+          return orNotFound(await readCollection(transaction, caller, known.id), reference)
         }),
       )
     },
 
-    /** Throws `collection_in_use` where agents use the name, unless forced. */
+    /** Throws `collection_in_use` where agents search it, unless forced. */
     async remove(
       caller: RequestPrincipal,
-      nameOrId: string,
+      reference: string,
       { isForced }: { isForced: boolean },
     ): Promise<Collection> {
-      const seen = await find(caller, nameOrId)
+      const seen = await find(caller, reference)
       requireCollectionRole(seen, 'owner')
-      if (!isForced) await requireUnused(seen.name)
+      if (!isForced) await requireUnused(seen)
       await transact(async (transaction) => {
         await lockMembers(transaction, seen.id)
         if (!(await lockCollection(transaction, seen.id, 'exclusive'))) {
-          throw collectionNotFound(nameOrId)
+          throw collectionNotFound(reference)
         }
         const fileIds = await removeMembers(transaction, seen.id)
         await deleteCollection(transaction, seen.id)
@@ -217,12 +221,12 @@ async function withNameConflict<T>(name: string, work: () => Promise<T>): Promis
     return await work()
   } catch (error) {
     if (sqlStateOf(error) !== uniqueViolation) throw error
-    const message = `There is a collection "${name}" already.`
+    const message = `You have a collection "${name}" already.`
     throw new AppError('conflict', message, { param: 'name', code: 'name_conflict' })
   }
 }
 
-function orNotFound(found: Collection | undefined, nameOrId: string): Collection {
-  if (found === undefined) throw collectionNotFound(nameOrId)
+function orNotFound(found: Collection | undefined, reference: string): Collection {
+  if (found === undefined) throw collectionNotFound(reference)
   return found
 }

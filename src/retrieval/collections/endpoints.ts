@@ -8,6 +8,7 @@ import type { Collections } from './create-collections.ts'
 import { memberEndpoints } from './member-endpoints.ts'
 import { collectionRecord, renderCollection } from './record.ts'
 import {
+  ambiguousName,
   collectionChangeBody,
   forceQuery,
   newCollectionBody,
@@ -15,6 +16,7 @@ import {
   pageRequestOf,
   readCollectionChange,
   readNewCollection,
+  referenceHint,
 } from './schema.ts'
 
 /** The shares of collections. */
@@ -29,8 +31,8 @@ export function collectionShareEndpoints({
     { shares },
     {
       resource: 'collections',
-      async find(principal, nameOrId) {
-        const { id, ownerId, role } = await collections.find(principal, nameOrId)
+      async find(principal, reference) {
+        const { id, ownerId, role } = await collections.find(principal, reference)
         return { type: 'collection', id, ownerId, role }
       },
     },
@@ -46,7 +48,7 @@ export function collectionEndpoints({ collections }: { collections: Collections 
       path: '/v1/collections',
       summary: 'Create a collection',
       description:
-        'The caller becomes its owner; one user may own 1,000. The embedding model is called once to measure its vectors.',
+        'The caller becomes its owner; one user may own 1,000. Names are unique per owner. The embedding model is called once to measure its vectors.',
       body: jsonBody(withNulls(newCollectionBody), {
         example: {
           name: 'handbooks',
@@ -108,7 +110,7 @@ export function collectionEndpoints({ collections }: { collections: Collections 
       summary: 'Retrieve a collection',
       params: idParam,
       responses: { 200: collectionResponse },
-      errors: { not_found: collectionNotFound },
+      errors: { not_found: collectionNotFound, unprocessable: ambiguousName },
       handle: async ({ params: { id }, context }) =>
         renderCollection(await collections.find(context.principal, id)),
     }),
@@ -119,27 +121,25 @@ export function collectionEndpoints({ collections }: { collections: Collections 
       path: '/v1/collections/:id',
       summary: 'Update a collection',
       description:
-        'Absent fields stay unchanged; a `description` or `folder_id` of null is removed. Needs the role manager.',
+        'Absent fields stay unchanged; a `description` or `folder_id` of null is removed. Needs the role manager; a new `name` needs the role owner.',
       params: idParam,
-      query: forceQuery,
       body: jsonBody(withNulls(collectionChangeBody), {
         example: { access_mode: 'collection' },
         read: readCollectionChange,
       }),
       responses: { 200: collectionResponse },
       errors: {
-        unprocessable: invalidName,
+        unprocessable: [invalidName, ambiguousName],
         unknown_field: '"chunking" is not a known field.',
         not_found: collectionNotFound,
         permission_denied: [
           'This needs the role manager on the collection; yours is editor.',
           notSharable('every file in the collection'),
         ],
-        conflict: [nameTaken, usedByAgents],
+        conflict: nameTaken,
       },
-      async handle({ params: { id }, query: { force: isForced }, body, context }) {
-        return renderCollection(await collections.update(context.principal, id, body, { isForced }))
-      },
+      handle: async ({ params: { id }, body, context }) =>
+        renderCollection(await collections.update(context.principal, id, body)),
     }),
 
     endpoint({
@@ -165,7 +165,7 @@ export function collectionEndpoints({ collections }: { collections: Collections 
         not_found: collectionNotFound,
         permission_denied: 'This needs the role owner on the collection; yours is manager.',
         conflict: usedByAgents,
-        unprocessable: '"force" must be true or false.',
+        unprocessable: ['"force" must be true or false.', ambiguousName],
       },
       async handle({ params: { id }, query: { force: isForced }, context }) {
         const removed = await collections.remove(context.principal, id, { isForced })
@@ -178,7 +178,7 @@ export function collectionEndpoints({ collections }: { collections: Collections 
 }
 
 const common = { permission: 'can_access_api', tag: 'Collections' } as const
-const idParam = { id: 'The name of the collection, or its id.' }
+const idParam = { id: referenceHint }
 
 const collectionExample = {
   id: idExample,
@@ -215,7 +215,7 @@ const invalidName = {
 }
 const nameTaken = {
   code: 'name_conflict',
-  message: 'There is a collection "handbooks" already.',
+  message: 'You have a collection "handbooks" already.',
 }
 const usedByAgents = {
   code: 'collection_in_use',

@@ -26,6 +26,7 @@ import {
   pageRequestOf,
   readAttributesChange,
   readNewMember,
+  referenceHint,
 } from './schema.ts'
 
 /** The files of a collection, and the collections of a file. */
@@ -224,7 +225,7 @@ export function removalEndpoint(
 
 const common = { permission: 'can_access_api', tag: 'Collections' } as const
 export const fileIdExample = '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a61'
-const idParam = { id: 'The name of the collection, or its id.' }
+const idParam = { id: referenceHint }
 const memberParams = { ...idParam, fileId: 'The id of the file.' }
 
 const memberExample: MemberRecord = {

@@ -2,9 +2,11 @@ import type { Attributes, FileChange, FileHooks, Role } from '#files/files.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
+import { refused } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { Member, MemberFilter, NewMember, Page, PageRequest } from './collections.ts'
 import { syncMovedFiles } from './folder-store.ts'
+import { type CollectionAccess, findAccess } from './lookup-store.ts'
 import {
   countMembers,
   findMembers,
@@ -30,7 +32,7 @@ import {
   requireFileManager,
   requireFileRoles,
 } from './rights-store.ts'
-import { type CollectionAccess, findAccess, type Handle, lockCollection } from './store.ts'
+import { type Handle, lockCollection } from './store.ts'
 
 export type MembersDeps = IngestQueue & {
   transact: <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>
@@ -44,12 +46,12 @@ export function createMembers(deps: MembersDeps) {
   /** Runs `work` with a collection on which the caller has the role. */
   const within = <T>(
     caller: RequestPrincipal,
-    nameOrId: string,
+    reference: string,
     role: Role,
     work: (transaction: Transaction, collection: CollectionAccess) => Promise<T>,
   ): Promise<T> =>
     deps.transact(async (transaction) =>
-      work(transaction, await requireAccess(transaction, caller, nameOrId, role)),
+      work(transaction, await requireAccess(transaction, caller, reference, role)),
     )
   return {
     /**
@@ -58,35 +60,35 @@ export function createMembers(deps: MembersDeps) {
      */
     add: (
       caller: RequestPrincipal,
-      nameOrId: string,
+      reference: string,
       files: readonly NewMember[],
       batchId: string | null,
     ): Promise<readonly Member[]> =>
-      deps.transact((transaction) => add(transaction, deps, { caller, nameOrId, files, batchId })),
+      deps.transact((transaction) => add(transaction, deps, { caller, reference, files, batchId })),
     list: (
       caller: RequestPrincipal,
-      nameOrId: string,
+      reference: string,
       { page, filter }: { page: PageRequest; filter: MemberFilter },
     ): Promise<Page<Member>> =>
-      within(caller, nameOrId, 'viewer', (transaction, collection) =>
+      within(caller, reference, 'viewer', (transaction, collection) =>
         listMembers(transaction, caller, { collection, page, filter }),
       ),
-    count: (caller: RequestPrincipal, nameOrId: string, filter: MemberFilter) =>
-      within(caller, nameOrId, 'viewer', (transaction, collection) =>
+    count: (caller: RequestPrincipal, reference: string, filter: MemberFilter) =>
+      within(caller, reference, 'viewer', (transaction, collection) =>
         countMembers(transaction, caller, { collection, filter }),
       ),
-    find: (caller: RequestPrincipal, nameOrId: string, fileId: string) =>
-      within(caller, nameOrId, 'viewer', (transaction, collection) =>
+    find: (caller: RequestPrincipal, reference: string, fileId: string) =>
+      within(caller, reference, 'viewer', (transaction, collection) =>
         requireMember(transaction, caller, { collection, fileId }),
       ),
     /** `change` receives the attributes of the membership only. */
     setAttributes: (
       caller: RequestPrincipal,
-      nameOrId: string,
+      reference: string,
       fileId: string,
       change: (own: Attributes) => Attributes,
     ) =>
-      within(caller, nameOrId, 'editor', async (transaction, collection) => {
+      within(caller, reference, 'editor', async (transaction, collection) => {
         await requireMember(transaction, caller, { collection, fileId })
         const collectionId = collection.id
         const own = await lockMembership(transaction, collectionId, fileId)
@@ -95,8 +97,8 @@ export function createMembers(deps: MembersDeps) {
         return requireMember(transaction, caller, { collection, fileId })
       }),
     /** Throws `file_followed` for a member because of the collection's folder. */
-    remove: (caller: RequestPrincipal, nameOrId: string, fileId: string) =>
-      within(caller, nameOrId, 'editor', async (transaction, collection) => {
+    remove: (caller: RequestPrincipal, reference: string, fileId: string) =>
+      within(caller, reference, 'editor', async (transaction, collection) => {
         const member = await requireMember(transaction, caller, { collection, fileId })
         if (member.isFromFolder) {
           throw new AppError(
@@ -144,14 +146,14 @@ export function createFileHooks(deps: MembersDeps): FileHooks {
     changed: (transaction, change) => onFilesChanged(transaction, change, deps),
     async joinCollections(transaction, caller, fileId, collections) {
       const files = [{ fileId, attributes: null }]
-      for (const [index, nameOrId] of collections.entries()) {
-        const added = add(transaction, deps, { caller, nameOrId, files, batchId: null })
+      for (const [index, reference] of collections.entries()) {
+        const added = add(transaction, deps, { caller, reference, files, batchId: null })
         await added.catch((error: unknown) => {
-          if (!(error instanceof AppError) || error.kind !== 'not_found') throw error
-          throw new AppError('unprocessable', error.message, {
-            param: `collections[${index}]`,
-            code: 'collection_not_found',
-          })
+          if (!(error instanceof AppError)) throw error
+          const isAmbiguous = error.wireCode === 'ambiguous_name'
+          if (error.kind !== 'not_found' && !isAmbiguous) throw error
+          const code = isAmbiguous ? error.wireCode : 'collection_not_found'
+          throw refused(`collections[${index}]`, error.message, code)
         })
       }
     },
@@ -163,21 +165,21 @@ async function add(
   deps: MembersDeps,
   params: {
     readonly caller: RequestPrincipal
-    readonly nameOrId: string
+    readonly reference: string
     readonly files: readonly NewMember[]
     readonly batchId: string | null
   },
 ): Promise<readonly Member[]> {
-  const { caller, nameOrId, batchId } = params
+  const { caller, reference, batchId } = params
   // The last mention of a file counts.
   const files = [...new Map(params.files.map((file) => [file.fileId.toLowerCase(), file])).values()]
   const fileIds = files.map(({ fileId }) => fileId)
   const malformed = fileIds.find((id) => !isUuid(id))
   if (malformed !== undefined) throw fileNotFound(malformed)
-  const { id: collectionId } = await requireAccess(transaction, caller, nameOrId, 'editor')
+  const { id: collectionId } = await requireAccess(transaction, caller, reference, 'editor')
   await lockFiles(transaction, fileIds)
   if (!(await lockCollection(transaction, collectionId, 'shared'))) {
-    throw collectionNotFound(nameOrId)
+    throw collectionNotFound(reference)
   }
   // The access mode may have changed before the lock.
   const collection = await requireAccess(transaction, caller, collectionId, 'editor')
@@ -216,11 +218,11 @@ async function onFilesChanged(
 async function requireAccess(
   handle: Handle,
   caller: RequestPrincipal,
-  nameOrId: string,
+  reference: string,
   role: Role,
 ): Promise<CollectionAccess> {
-  const found = await findAccess(handle, caller, nameOrId)
-  if (found === undefined) throw collectionNotFound(nameOrId)
+  const found = await findAccess(handle, caller, reference)
+  if (found === undefined) throw collectionNotFound(reference)
   requireCollectionRole(found, role)
   return found
 }

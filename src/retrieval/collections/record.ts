@@ -35,7 +35,9 @@ export const collectionRecord = Type.Object(
   {
     id: Type.String({ format: 'uuid' }),
     object: Type.Literal('collection'),
-    name: Type.String({ description: 'The name that callers and agents use.' }),
+    name: Type.String({
+      description: 'Unique among the collections of its owner.',
+    }),
     description: nullable(Type.String(), 'What it is about.'),
     access_mode: accessMode,
     owner: user({ description: 'The owner of the collection.' }),

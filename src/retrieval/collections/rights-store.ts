@@ -6,12 +6,13 @@ import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
 import { callerArgs, uuidArray } from '#retrieval/sql-store.ts'
 import type { AccessMode } from './collections.ts'
-import type { CollectionAccess, Handle } from './store.ts'
+import type { CollectionAccess } from './lookup-store.ts'
+import type { Handle } from './store.ts'
 
 /** The rights that changes of collections need. */
 
-export function collectionNotFound(nameOrId: string, param = 'name'): AppError {
-  return new AppError('not_found', `There is no collection "${nameOrId}".`, { param })
+export function collectionNotFound(reference: string, param = 'name'): AppError {
+  return new AppError('not_found', `There is no collection "${reference}".`, { param })
 }
 
 export function fileNotFound(fileId: string, param = 'file_id'): AppError {

@@ -111,8 +111,18 @@ export const orderedPageQuery = Type.Object({
   }),
 })
 
+/** How a path names a collection. */
+export const referenceHint =
+  'The id of the collection, `owner/name` (with `%2F`), or its name: your own collection, or the only one of this name that is shared with you.'
+
+export const ambiguousName = {
+  code: 'ambiguous_name',
+  message:
+    'Several collections that you may see are named "handbooks": 0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a60 (ann/handbooks), 0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a61 (bob/handbooks). Send an id, or "owner/name".',
+}
+
 export const forceQuery = Type.Object({
-  force: Type.Boolean({ description: 'Even if agents use the name.', default: false }),
+  force: Type.Boolean({ description: 'Even if agents search it.', default: false }),
 })
 
 const partialAttributesChange = Type.Partial(attributesChangeBody, strict)

@@ -13,6 +13,7 @@ import type {
   Page,
   PageRequest,
 } from './collections.ts'
+import { findAccess } from './lookup-store.ts'
 
 export type CollectionDatabase = Pick<Database, 'drizzle'>
 export type Handle = Pick<Transaction, 'execute'>
@@ -27,16 +28,6 @@ export async function listCollections(
       ${selectCollections(caller)} and ${where} order by ${orderBy} limit ${limit}`),
   )
   return { items: items.map(collectionOf), hasMore }
-}
-
-export async function listVisible(
-  handle: Handle,
-  caller: RequestPrincipal,
-  max: number,
-): Promise<readonly { id: string; name: string }[]> {
-  return handle.execute<{ id: string; name: string }>(sql`
-    select id, name from ${collection} where ${collectionRank(caller)} is not null
-    order by name limit ${max}`)
 }
 
 /**
@@ -60,33 +51,18 @@ export async function readPage<T>(
   return { items: isReversed ? items.toReversed() : items, hasMore: rows.length > limit }
 }
 
+/** By id, `owner/name` or name; see `lookup-store.ts`. */
 export async function readCollection(
   handle: Handle,
   caller: RequestPrincipal,
-  nameOrId: string,
+  reference: string,
 ): Promise<Collection | undefined> {
+  const id = isUuid(reference) ? reference : (await findAccess(handle, caller, reference))?.id
+  if (id === undefined) return undefined
   const [row] = await handle.execute<CollectionViewRow>(
-    sql`${selectCollections(caller)} and ${isNamed(nameOrId)}`,
+    sql`${selectCollections(caller)} and collection.id = ${id}::uuid`,
   )
   return row && collectionOf(row)
-}
-
-/** What decides about the rights of a caller. */
-export type CollectionAccess = Pick<Collection, 'id' | 'name' | 'accessMode' | 'role'>
-
-/** Cheaper than `readCollection`, which counts files. */
-export async function findAccess(
-  handle: Handle,
-  caller: RequestPrincipal,
-  nameOrId: string,
-): Promise<CollectionAccess | undefined> {
-  const rank = collectionRank(caller)
-  const [row] = await handle.execute<Omit<CollectionAccess, 'role'> & { rank: number }>(sql`
-    select id, name, access_mode as "accessMode", ${rank} as rank from ${collection}
-    where ${rank} is not null and ${isNamed(nameOrId)}`)
-  if (row === undefined) return undefined
-  const { id, name, accessMode } = row
-  return { id, name, accessMode, role: roleOfRank(row.rank) }
 }
 
 /** Prevents changes until the end of the transaction, including those of a reindex. */
@@ -101,7 +77,7 @@ export async function lockCollection(
   return rows.length > 0
 }
 
-/** Throws a unique violation if the name is taken. */
+/** Throws a unique violation if the owner has a collection of this name. */
 export async function insertCollection(
   transaction: Transaction,
   row: NewCollection & Pick<Collection, 'id' | 'ownerId'> & { indexId: number; at: Date },
@@ -141,11 +117,6 @@ export async function deleteCollection(transaction: Transaction, id: string): Pr
   await transaction.execute(sql`
     delete from share where resource_type = 'collection' and resource_id = ${id}::uuid`)
   await transaction.execute(sql`delete from ${collection} where id = ${id}::uuid`)
-}
-
-function isNamed(nameOrId: string): SQL {
-  if (isUuid(nameOrId)) return sql`collection.id = ${nameOrId}::uuid`
-  return nameOrId.includes('\0') ? sql`false` : sql`collection.name = ${nameOrId.toWellFormed()}`
 }
 
 /** Nested objects are JSON; times are numbers, since their text form varies between drivers. */

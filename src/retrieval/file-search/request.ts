@@ -11,9 +11,9 @@ export type FileSearchRequest = {
 }
 
 export type FileSearchTool = {
-  /** Names or ids from the caller; a search fails if the caller does not see one. */
+  /** From the caller; a search fails if the caller does not see one. */
   readonly collections: readonly string[]
-  /** Collections of an agent, searched if the caller sees them. */
+  /** Ids of the collections of an agent, searched if the caller sees them. */
   readonly agentCollections: readonly string[]
   readonly filters: readonly Filter[]
   /** 1 to 50; null: as configured. */

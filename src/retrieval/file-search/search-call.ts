@@ -79,7 +79,7 @@ export function searchFiles(deps: SearchCallDeps, params: SearchCallParams): Hos
 function requestOf(tool: FileSearchTool, queries: readonly string[]): SearchRequest {
   return {
     collections: tool.collections,
-    optionalCollections: tool.agentCollections,
+    agentCollections: tool.agentCollections,
     queries,
     filters: tool.filters,
     topK: tool.resultsMax,

@@ -1,9 +1,11 @@
 import { createChangeNotifier } from '#db/change-notifier.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
-import type { RequestContext } from '#lib/request-context.ts'
+import type { RequestContext, RequestPrincipal } from '#lib/request-context.ts'
+import { refused } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { Page, PageRequest } from '#retrieval/collections/collections.ts'
+import { findByReferences } from '#retrieval/collections/lookup-store.ts'
 import { requireDims } from '#retrieval/index/tables.ts'
 import { applyAction } from './actions.ts'
 import { reindexQueue } from './cleanup.ts'
@@ -58,7 +60,10 @@ export async function createReindexes(deps: ReindexDeps & { intervals?: ReindexI
 
   /** Calls the model to check that it works. */
   async function plan(context: RequestContext, params: ReindexParams) {
-    const collections = await store.query((handle) => findCollections(handle, params.collections))
+    const collections = await store.query(async (handle) => {
+      const ids = await idsOf(handle, context.principal, params.collections)
+      return findCollections(handle, ids)
+    })
     const probe = await probeModel(embedders, params.embeddingModel, context)
     const planned = planReindex(collections, params, probe)
     requireDims(planned.target)
@@ -154,6 +159,22 @@ export async function createReindexes(deps: ReindexDeps & { intervals?: ReindexI
     failures: (id: string, page: PageRequest) =>
       store.query(async (handle) => listFailures(handle, await requireReindex(handle, id), page)),
   }
+}
+
+/** Administrators name any collection, also one that is not shared with them. */
+async function idsOf(
+  handle: Handle,
+  caller: RequestPrincipal,
+  references: ReindexParams['collections'],
+): Promise<readonly string[] | null> {
+  if (references === null) return null
+  const pathOf = (index: number) => `collections[${index}]`
+  const found = await findByReferences(handle, { caller, references, isAll: true, pathOf })
+  return found.map((collection, index) => {
+    if (collection !== undefined) return collection.id
+    const message = `There is no collection "${references[index]}".`
+    throw refused(pathOf(index), message, 'collection_not_found')
+  })
 }
 
 async function requireReindex(handle: Handle, id: string): Promise<ReindexState> {

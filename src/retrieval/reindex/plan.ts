@@ -1,6 +1,5 @@
 import { AppError } from '#lib/errors.ts'
 import { refused } from '#lib/unprocessable.ts'
-import { isUuid } from '#lib/uuid.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
 import { countFiles } from './file-store.ts'
 import type { ModelProbe } from './probe.ts'
@@ -29,7 +28,6 @@ export function planReindex(
   params: ReindexParams,
   probe: ModelProbe,
 ): ReindexPlan {
-  requireNamed(collections, params)
   const moving = collections.find(({ targetIndexId: id }) => id !== null)
   if (moving !== undefined) throw reindexRunning(moving.name)
   const targetOf = targetSpecFor(params, probe)
@@ -78,20 +76,6 @@ export async function estimateReindex(
 /** The share of a passage that does not repeat the previous one. */
 function newShare({ chunkTokensMax, chunkOverlapTokens }: IndexSpec): number {
   return 1 - chunkOverlapTokens / chunkTokensMax
-}
-
-function requireNamed(
-  collections: readonly RoutedCollection[],
-  { collections: namesOrIds }: ReindexParams,
-): void {
-  for (const [index, nameOrId] of (namesOrIds ?? []).entries()) {
-    const isKnown = collections.some(({ id, name }) =>
-      isUuid(nameOrId) ? id === nameOrId.toLowerCase() : name === nameOrId,
-    )
-    if (isKnown) continue
-    const message = `There is no collection "${nameOrId}".`
-    throw refused(`collections[${index}]`, message, 'collection_not_found')
-  }
 }
 
 function requireOneSource(collections: readonly RoutedCollection[]): void {

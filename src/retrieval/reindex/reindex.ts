@@ -37,7 +37,7 @@ export type ReindexParams = {
   readonly embeddingModel: string
   /** Null: the chunking of the source. */
   readonly chunking: { readonly tokensMax: number; readonly overlapTokens: number } | null
-  /** Names or ids; null: all collections that need the change. */
+  /** References (see `lookup-store.ts`); null: all collections that need the change. */
   readonly collections: readonly string[] | null
 }
 

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm'
 import { collection, embeddingIndex } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
-import { instant, isAnyOf, uuidArray } from '#retrieval/sql-store.ts'
+import { instant, uuidArray } from '#retrieval/sql-store.ts'
 import { type Handle, lockIndex, type ReindexState, updateIndex } from './store.ts'
 
 /** The indexes in which collections are searched, and which receive their new files. */
@@ -15,12 +15,12 @@ export type RoutedCollection = IndexSpec & {
   readonly targetIndexId: number | null
 }
 
-/** By names or ids; null: all. */
+/** Null: all collections. */
 export async function findCollections(
   handle: Handle,
-  namesOrIds: readonly string[] | null,
+  ids: readonly string[] | null,
 ): Promise<readonly RoutedCollection[]> {
-  const where = namesOrIds === null ? sql`true` : isAnyOf(namesOrIds)
+  const where = ids === null ? sql`true` : sql`collection.id = any(${uuidArray(ids)})`
   return handle.execute<RoutedCollection>(sql`
     select collection.id, collection.name, collection.index_id as "indexId",
       collection.target_index_id as "targetIndexId", source.model, source.dims,

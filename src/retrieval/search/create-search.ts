@@ -66,19 +66,17 @@ export function createSearch(deps: SearchDeps): Search {
   /** Each collection once; throws `not_found` for a required one that the caller does not see. */
   async function resolveCollections(
     caller: RequestPrincipal,
-    { collections: required, optionalCollections: optional = [] }: SearchRequest,
+    { collections: required, agentCollections: optional = [] }: SearchRequest,
   ) {
-    const visible = await store.resolve(caller, [...new Set([...required, ...optional])])
-    const find = (nameOrId: string) =>
-      visible.find(({ id, name }) => name === nameOrId || id === nameOrId.toLowerCase())
-    const found = required.map((nameOrId) => {
-      const match = find(nameOrId)
-      if (match !== undefined) return match
-      throw new AppError('not_found', `There is no collection "${nameOrId}".`)
-    })
+    const found = await store.resolve(caller, [...required, ...optional])
+    const missing = required.find((_, index) => found[index] === undefined)
+    if (missing !== undefined) {
+      throw new AppError('not_found', `There is no collection "${missing}".`)
+    }
+    const collections = found.filter((one) => one !== undefined)
     return {
-      collections: [...new Set([...found, ...optional.flatMap((name) => find(name) ?? [])])],
-      absent: optional.filter((name) => find(name) === undefined),
+      collections: [...new Map(collections.map((one) => [one.id, one])).values()],
+      absent: optional.filter((_, index) => found[required.length + index] === undefined),
     }
   }
 

@@ -1,5 +1,6 @@
 import { withNulls } from '#api/described.ts'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
+import { ambiguousName, referenceHint } from '#retrieval/collections/schema.ts'
 import { renderSearch, searchExample, searchPage } from './record.ts'
 import { readSearch, searchBody } from './schema.ts'
 import type { Search } from './search.ts'
@@ -16,7 +17,7 @@ export function searchEndpoints({ search }: { search: Search }): Endpoint[] {
 
 A configured reranker orders the results, unless \`rerank\` is false. Steps that failed are named in
 \`retrieval.degraded\`; the search continues without them.`,
-      params: { id: 'The name of the collection, or its id.' },
+      params: { id: referenceHint },
       body: jsonBody(withNulls(searchBody), {
         example: {
           query: 'How long is the warranty?',
@@ -29,6 +30,7 @@ A configured reranker orders the results, unless \`rerank\` is false. Steps that
       errors: {
         not_found: 'There is no collection "handbooks".',
         unprocessable: [
+          ambiguousName,
           { code: 'query_empty', message: '"query" must not be empty.' },
           { code: 'query_too_long', message: '"query" must have at most 10000 characters.' },
           {

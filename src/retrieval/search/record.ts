@@ -17,6 +17,7 @@ export const searchPage = Type.Object(
         attributes: fileAttributes,
         content: Type.Array(Type.Object({ type: Type.Literal('text'), text: Type.String() })),
         collection: Type.String({ description: 'The name of the collection.' }),
+        collection_id: Type.String({ format: 'uuid' }),
         chunk: Type.Object(
           {
             id: Type.String(),
@@ -75,6 +76,7 @@ export function renderSearch(response: SearchResponse, queries: readonly string[
       attributes: result.attributes,
       content: [{ type: 'text', text: result.text }],
       collection: result.collection,
+      collection_id: result.collectionId,
       chunk: result.chunk,
     })),
     has_more: false,
@@ -100,6 +102,7 @@ export const searchExample: SearchPage = {
       attributes: { language: 'en' },
       content: [{ type: 'text', text: 'The warranty ends after two years.' }],
       collection: 'handbooks',
+      collection_id: '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a60',
       chunk: { id: '412', index: 7, page: 3, start: 5210, end: 5244 },
     },
   ],

@@ -9,10 +9,10 @@ export type Filter =
 export type SearchMode = 'hybrid' | 'vector' | 'keyword'
 
 export type SearchRequest = {
-  /** Names or ids; one that the caller may not see is `not_found`. */
+  /** References (see `lookup-store.ts`); a collection that the caller may not see is `not_found`. */
   readonly collections: readonly string[]
-  /** Further collections, searched if the caller may see them. */
-  readonly optionalCollections?: readonly string[]
+  /** Ids of further collections, searched if the caller may see them. */
+  readonly agentCollections?: readonly string[]
   readonly queries: readonly string[]
   readonly filters: readonly Filter[]
   /** 1 to 50; null: as configured. */
@@ -26,6 +26,7 @@ export type SearchRequest = {
 
 export type SearchResult = {
   readonly collection: string
+  readonly collectionId: string
   readonly fileId: string
   readonly filename: string
   readonly score: number
@@ -53,7 +54,7 @@ export type SearchResponse = {
     readonly role: 'source' | 'target'
   }[]
   readonly tookMs: number
-  /** Those of `optionalCollections` that the caller does not see. */
+  /** Those of `agentCollections` that the caller does not see. */
   readonly absent: readonly string[]
 }
 

@@ -3,9 +3,11 @@ import { createQueryRunner } from '#db/query-runner.ts'
 import { collection, embeddingIndex } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
+import { isUuid } from '#lib/uuid.ts'
 import type { CollectionIndex } from '#retrieval/collections/collections.ts'
+import { findByReferences } from '#retrieval/collections/lookup-store.ts'
 import { chunkTable, type IndexDatabase } from '#retrieval/index/store.ts'
-import { collectionRank, indexJson, isAnyOf, uuidArray } from '#retrieval/sql-store.ts'
+import { collectionRank, indexJson, type QueryHandle, uuidArray } from '#retrieval/sql-store.ts'
 import type { FusedHits, Hit, ScoredHit } from './fuse.ts'
 import { findHits, type IndexQuery, type QueriedIndex, type SearchTuning } from './hit-store.ts'
 import type { SearchScope } from './scope-store.ts'
@@ -34,24 +36,31 @@ type FindParams = {
 export function searchStore({ drizzle, kind }: IndexDatabase, tuning: SearchTuning) {
   const runQuery = createQueryRunner()
   return {
-    /** The collections of these names or ids that the caller sees. */
+    /**
+     * The collection of each reference, in the same order; undefined if the caller does not see it.
+     * Throws for an ambiguous name.
+     */
     resolve: (
       caller: RequestPrincipal,
-      namesOrIds: readonly string[],
-    ): Promise<SearchedCollection[]> =>
+      references: readonly string[],
+    ): Promise<readonly (SearchedCollection | undefined)[]> =>
       runQuery(async () => {
+        const ids = await idsOf(drizzle, caller, references)
+        const known = ids.filter((id) => id !== undefined)
         const rows = await drizzle.execute<Record<keyof SearchedCollection, string>>(sql`
           select collection.id, collection.name, ${indexJson('source')} as source,
             ${indexJson('target')} as target
           from ${collection}
           join ${embeddingIndex} source on source.id = collection.index_id
           left join ${embeddingIndex} target on target.id = collection.target_index_id
-          where ${isAnyOf(namesOrIds)} and ${collectionRank(caller)} is not null`)
-        return rows.map(({ source, target, ...row }) => ({
-          ...row,
-          source: JSON.parse(source),
-          target: JSON.parse(target),
-        }))
+          where collection.id = any(${uuidArray(known)}) and ${collectionRank(caller)} is not null`)
+        const byId = new Map(
+          rows.map(({ source, target, ...row }) => [
+            row.id,
+            { ...row, source: JSON.parse(source), target: JSON.parse(target) },
+          ]),
+        )
+        return ids.map((id) => byId.get(id ?? ''))
       }),
 
     /**
@@ -80,6 +89,20 @@ export function searchStore({ drizzle, kind }: IndexDatabase, tuning: SearchTuni
         { isolationLevel: 'repeatable read', accessMode: 'read only' },
       ),
   }
+}
+
+/** Lower-case ids; names take one more query. */
+async function idsOf(
+  handle: QueryHandle,
+  caller: RequestPrincipal,
+  references: readonly string[],
+): Promise<readonly (string | undefined)[]> {
+  const names = references.filter((reference) => !isUuid(reference))
+  const found = await findByReferences(handle, { caller, references: names })
+  const byName = new Map(names.map((name, index) => [name, found[index]?.id]))
+  return references.map((reference) =>
+    isUuid(reference) ? reference.toLowerCase() : byName.get(reference),
+  )
 }
 
 async function applySettings(
@@ -125,7 +148,8 @@ async function readPassages(
     const rows = await transaction.execute<PassageRow>(sql`
       select chunk.id, chunk.file_id as "fileId", chunk.text, chunk.ordinal as index, chunk.page,
         chunk.start_char as start, chunk.end_char as "end", node.name as filename,
-        (file.attributes || member.attributes)::text as attributes, collection.name as collection
+        (file.attributes || member.attributes)::text as attributes, collection.name as collection,
+        collection.id as "collectionId"
       from json_to_recordset(${JSON.stringify(wanted)}::json) as wanted(id uuid, collection_id uuid)
       join ${chunkTable(indexId)} chunk on chunk.id = wanted.id
       join node on node.id = chunk.file_id

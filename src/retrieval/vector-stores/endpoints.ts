@@ -107,7 +107,7 @@ export function vectorStoreEndpoints({
         invalid_request: [invalidMetadata, noExpiry],
       },
       handle: async ({ params: { id }, body, context }) =>
-        renderStore(await collections.update(context.principal, id, body, { isForced: false })),
+        renderStore(await collections.update(context.principal, id, body)),
     }),
 
     endpoint({
@@ -205,7 +205,7 @@ async function createStore(
   return collections.find(caller, store.id)
 }
 
-/** Titles may repeat; names are unique. */
+/** Titles may repeat; the names of an owner's collections are unique. */
 async function createNamed(
   title: string | null,
   create: (name: string) => Promise<Collection>,

@@ -10,6 +10,7 @@ import { type Foundation, module } from '#module.ts'
 import { type Conversations, createConversations } from '#responses/conversation-store.ts'
 import { createResponseRuns, type ResponseRuns } from '#responses/runs.ts'
 import { createResponseStore, type ResponseStore } from '#responses/store.ts'
+import type { Collections } from '#retrieval/collections/create-collections.ts'
 import type { DocumentReader } from '#retrieval/extraction/document-reader.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import type { Storage } from '#storage/storage.ts'
@@ -30,6 +31,7 @@ type EndpointNeeds = Foundation & {
   files: Files
   storage: Storage
   documents: DocumentReader
+  collections: Collections
   tokenCounter: TokenCounter
   sealer: Sealer
   sockets: OpenSockets

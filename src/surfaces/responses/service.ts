@@ -18,6 +18,7 @@ import type { ModelResolver } from '#models/model-resolver.ts'
 import type { StoredItem } from '#responses/response.ts'
 import type { ResponseRuns, RunPlan } from '#responses/runs.ts'
 import type { QueuedResponse, ResponseHead } from '#responses/stored.ts'
+import type { Collections } from '#retrieval/collections/create-collections.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
 import { logIgnored } from '#surfaces/log-ignored.ts'
@@ -25,6 +26,7 @@ import { planNative } from '#surfaces/native-tools.ts'
 import type { RequestFiles } from '#surfaces/request-files.ts'
 import { runGeneration } from '#surfaces/run-generation.ts'
 import type { Log } from '#telemetry/log.ts'
+import { withCollectionIds } from './collection-ids.ts'
 import { withCompaction } from './compaction.ts'
 import {
   type ConnectionMemory,
@@ -63,6 +65,7 @@ export type ResponseServiceDeps = {
   inference: Pick<Inference, 'generate'>
   hostedTools: HostedToolbox
   requestFiles: RequestFiles
+  collections: Pick<Collections, 'resolve'>
   runs: ResponseRuns
   history: HistorySources
   sealer: Sealer
@@ -107,7 +110,8 @@ export function createResponseService(deps: ResponseServiceDeps): ResponseServic
     })
   return {
     resolve: plan,
-    async create(body, context, memory) {
+    async create(given, context, memory) {
+      const body = (await withCollectionIds(given, context.principal, deps.collections)) ?? given
       const planned = await plan(body, context, memory)
       const parts = { tools: planned.droppedTools, items: planned.parsed.ignoredItems }
       logIgnored(deps.log, parts, context.requestId)

@@ -19,6 +19,8 @@ import { chatAnswer } from '#test/support/scripted-answers.ts'
 
 let gateway: Gateway
 let upstream: ReplayUpstream
+let openId: string
+let bobsId: string
 beforeAll(async () => {
   upstream = await startReplayUpstream({ body: '' })
   gateway = await startGateway({
@@ -27,8 +29,10 @@ beforeAll(async () => {
   const fill = (who: Person, name: string, files: Record<string, string>) =>
     fillCollection(gateway, who, { name, files })
   await fill(ann, 'secret', { 'plan.txt': 'The holiday party is on Friday.' })
-  await fill(bob, 'bobs', { 'bob.txt': 'Bob is on holiday.' })
-  const { fileIds } = await fill(ann, 'open', { 'menu.txt': 'For the holiday there is soup.' })
+  const bobs = await fill(bob, 'bobs', { 'bob.txt': 'Bob is on holiday.' })
+  bobsId = bobs.id
+  const { id, fileIds } = await fill(ann, 'open', { 'menu.txt': 'For the holiday there is soup.' })
+  openId = id
   await shareWithAll(gateway, ann, '/collections/open')
   await shareWithAll(gateway, ann, `/files/${fileIds['menu.txt']}`)
 })
@@ -68,7 +72,28 @@ function resultText(): string {
   return messages.at(-1).content
 }
 
+/** The id of a collection that ann deletes once an agent searches it. */
+async function deletedCollection(): Promise<string> {
+  const { id } = await fillCollection(gateway, ann, { name: 'gone', files: {} })
+  doomed.push(id)
+  return id
+}
+const doomed: string[] = []
+
+/** An agent of ann, to whom the collections are visible while it is made. */
 async function makeAgent(collections: string[], model = 'chat'): Promise<string> {
+  const client = await clientOf(gateway, bob)
+  const grant = { principal: { type: 'user', subject: ann.subject }, role: 'viewer' }
+  const share = await client.post<{ id: string }>(`/collections/${bobsId}/shares`, { body: grant })
+  const made = await postAgent(collections, model)
+  await client.delete(`/collections/${bobsId}/shares/${share.id}`)
+  for (const id of doomed.splice(0)) {
+    await (await clientOf(gateway, ann)).delete(`/collections/${id}?force=true`)
+  }
+  return made
+}
+
+async function postAgent(collections: string[], model: string): Promise<string> {
   const httpResponse = await gateway.post('/v1/agents', {
     name: 'Helper',
     model,
@@ -107,7 +132,7 @@ describe('a named collection', () => {
 
 describe('an agent with collections', () => {
   test('searches them for every user, within the rights of the user', async () => {
-    const model = await makeAgent(['open', 'bobs', 'gone'])
+    const model = await makeAgent([openId, bobsId, await deletedCollection()])
     expect(searchOf(await ask(ann, { model }))).toEqual({
       status: 'completed',
       files: ['menu.txt'],
@@ -120,7 +145,7 @@ describe('an agent with collections', () => {
   })
 
   test('returns nothing if nothing is visible, and says so', async () => {
-    const model = await makeAgent(['gone'])
+    const model = await makeAgent([await deletedCollection()])
     expect(searchOf(await ask(ann, { model }))).toEqual({ status: 'completed', files: [] })
     expect(resultText()).toStartWith('1 of the 1 collections')
     expect(resultText()).toContain('Nothing was found.')

@@ -154,7 +154,7 @@ export const fileSearchTool = object(
       minItems: 1,
       maxItems: 32,
       description:
-        'Ids or names of collections. Only collections that the user may read are searched.',
+        'Collections, by id, `owner/name` or name; the response has their ids. Only collections that the user may read are searched.',
     }),
     filters: optional(
       anyObject(
