@@ -59,7 +59,12 @@ function describe(schema: Schema): string {
   const variable = schema['env']
   const text = escapeCell(String(schema['description'] ?? ''))
   const secret = schema['secret'] === true ? ' Secret.' : ''
-  return `${text}${secret}${typeof variable === 'string' ? ` Environment: \`${variable}\`.` : ''}`
+  const { key, env } = asRecord(schema['former'])
+  const former =
+    key === undefined
+      ? ''
+      : ` Formerly \`${snake(String(key))}\` and \`${env}\`, which are accepted with a warning.`
+  return `${text}${secret}${typeof variable === 'string' ? ` Environment: \`${variable}\`.` : ''}${former}`
 }
 
 function defaultOf(schema: Schema): string | null {

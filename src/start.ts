@@ -69,6 +69,9 @@ async function runRole(
       await serve(config, { log, printGreeting: start.isDevelopment && isFirstStart })
       return 0
     }
+    for (const { name, use } of config.formerNames) {
+      log.warn('configuration key deprecated', { key: name, use })
+    }
     if (start.configuredHost !== config.host) {
       log.warn('no JWT_SECRET and no JWT_JWKS_URL: listening on loopback only', {
         host: config.host,

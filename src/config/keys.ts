@@ -2,7 +2,10 @@ import { type TLiteral, type TObject, type TSchema, type TUnion, Type } from '@s
 import { isRecord } from '#lib/json.ts'
 
 /** Builders of keys. The unit is the last word of a name. */
-type KeyOptions = { env?: string; secret?: true }
+type KeyOptions = { env?: string; secret?: true; former?: FormerKey }
+
+/** Earlier names of a key, accepted for one release with a warning. */
+export type FormerKey = { readonly key: string; readonly env: string }
 
 export const text = (description: string, options: KeyOptions & { default?: string } = {}) =>
   Type.String({ minLength: 1, description, ...options })

@@ -10,6 +10,7 @@ import { modelsFaults } from '#models/config.ts'
 import { sealingFaults } from '#sealing/config.ts'
 import { speechFaults } from '#speech/config.ts'
 import { translationsFaults } from '#translations/config.ts'
+import { adoptFormerNames } from './former-names.ts'
 import { isObjectSchema } from './keys.ts'
 import { type Config, type ConfigSource, configSchema } from './schema.ts'
 import { unknownVariables } from './unknown-variables.ts'
@@ -67,10 +68,12 @@ export function computeEnvironment(): Environment {
 }
 
 /** Loads and validates file and environment; throws one `ConfigError` with every fault. */
-export function loadConfig(environment: Environment, checks: readonly ConfigCheck[] = []): Config {
+export function loadConfig(given: Environment, checks: readonly ConfigCheck[] = []): Config {
   const faults: string[] = []
-  const values = readFile(environment, faults)
-  faults.push(...unknownVariables(environment, values))
+  const values = readFile(given, faults)
+  faults.push(...unknownVariables(given, values))
+  const adopting = { values, environment: given, toSnake }
+  const { environment, formerNames } = adoptFormerNames(configSchema, adopting)
   const sources: Record<string, ConfigSource> = {}
   overlayEnvironment(configSchema, { values, environment, path: '', sources })
   overlayUpstream(values, environment)
@@ -79,7 +82,7 @@ export function loadConfig(environment: Environment, checks: readonly ConfigChec
   faults.push(...schemaFaults(config))
   // Rules between valid keys are checked even if other keys are invalid.
   const checked = Value.Check(configSchema, config) ? config : Value.Cast(configSchema, config)
-  const usable: Config = { ...checked, sources }
+  const usable: Config = { ...checked, sources, formerNames }
   readKeyVariables(usable, environment, faults)
   faults.push(...[...keyChecks, ...checks].flatMap((check) => [...check(usable)]))
   if (faults.length > 0) throw new ConfigError([...new Set(faults)])
@@ -87,7 +90,7 @@ export function loadConfig(environment: Environment, checks: readonly ConfigChec
 }
 
 /** A copy for display, with secrets replaced by "[redacted]". */
-export function redactConfig({ sources: _, ...values }: Config): unknown {
+export function redactConfig({ sources: _, formerNames: __, ...values }: Config): unknown {
   return redactBy(configSchema, values)
 }
 

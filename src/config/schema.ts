@@ -145,6 +145,8 @@ export type ConfigSource =
 export type Config = Static<typeof configSchema> & {
   /** By key of the file: `retrieval.rerank_top_n`. */
   readonly sources: Readonly<Record<string, ConfigSource>>
+  /** Former names in use: of keys of the file, or of variables. */
+  readonly formerNames: readonly { readonly name: string; readonly use: string }[]
 }
 export type ModelConfig = Config['model'][number]
 export type EngineConfig = Config['engine'][number]

@@ -33,7 +33,9 @@ export function* unknownVariables(environment: Environment, values: JsonObject):
 
 function variablesOf(schema: TObject): string[] {
   return Object.values(schema.properties).flatMap((property) =>
-    isObjectSchema(property) ? variablesOf(property) : [property['env']].filter(isText),
+    isObjectSchema(property)
+      ? variablesOf(property)
+      : [property['env'], property['former']?.env].filter(isText),
   )
 }
 

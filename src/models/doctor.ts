@@ -199,7 +199,7 @@ function embeddingFinding({ model, retrieval }: Named): Finding {
 
 function rerankFinding({ model, retrieval }: Named): Finding {
   const check = 'rerank model'
-  const name = retrieval.rerankModel
+  const name = retrieval.rerankerModel
   if (name === undefined) return skip(check, 'none is configured')
   return modeFinding(model, { check, name, mode: 'rerank' })
 }

@@ -19,9 +19,10 @@ export const retrievalKeys = {
         env: 'SLUICE_RERANK_TOP_N',
       }),
     ),
-    rerankModel: Type.Optional(
+    rerankerModel: Type.Optional(
       text('Model with mode = "rerank" that reorders search results.', {
-        env: 'SLUICE_RERANK_MODEL',
+        env: 'SLUICE_RERANKER_MODEL',
+        former: { key: 'rerankModel', env: 'SLUICE_RERANK_MODEL' },
       }),
     ),
     embeddingModel: text('Embedding model of new collections; local-hash is built in.', {

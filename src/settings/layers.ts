@@ -59,7 +59,7 @@ export function shippedValues(): ConfigValues {
 let shippedByKey: Flat | undefined
 
 function shipped(): Flat {
-  const config = (): Config => ({ ...Value.Parse(configSchema, {}), sources: {} })
+  const config = (): Config => ({ ...Value.Parse(configSchema, {}), sources: {}, formerNames: [] })
   shippedByKey ??= valuesIn(config())
   return shippedByKey
 }

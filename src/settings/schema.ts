@@ -33,7 +33,7 @@ export const configValues = strict(
     retrieval_k: fromConfig('retrieval', 'k'),
     rerank_top_n: nullable(fromConfig('retrieval', 'rerankTopN')),
     embedding_model: references('embedding model', fromConfig('retrieval', 'embeddingModel')),
-    reranker_model: nullable(references('rerank model', fromConfig('retrieval', 'rerankModel'))),
+    reranker_model: nullable(references('rerank model', fromConfig('retrieval', 'rerankerModel'))),
     service_desk: strict({ document_ids: nullable(references('files', documentIds)) }),
     files: strict({
       max_bytes: fromConfig('files', 'bytesMax'),
@@ -55,7 +55,7 @@ function fromConfig<
   Name extends keyof PropertiesOf<Section> & string,
 >(section: Section, name: Name): PropertiesOf<Section>[Name] & TSchema {
   const { properties } = configSchema.properties[section] as unknown as TObject
-  const { env: _, ...schema } = properties[name] ?? Type.Never()
+  const { env: _, former: __, ...schema } = properties[name] ?? Type.Never()
   return { ...schema, [configPath]: { section, name } } as never
 }
 

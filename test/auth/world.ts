@@ -50,7 +50,7 @@ export async function startWorld(
 ): Promise<World> {
   const given = { ...settings, jwt: settings.jwt ?? { secret } }
   const values = Value.Parse(configSchema, Value.Default(configSchema, given))
-  const config: Config = { ...values, sources: {} }
+  const config: Config = { ...values, sources: {}, formerNames: [] }
   let offsetMs = 0
   const now = () => new Date(Date.now() + offsetMs)
   const auth = await createAuth({

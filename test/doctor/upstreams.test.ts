@@ -100,7 +100,7 @@ test('an upstream with a wrong clock is reported', async () => {
 test('models that no upstream lists are reported, including those of search', async () => {
   using server = serve(() => listing('small', 'embed-v2'))
   const toml = [
-    '[retrieval]\nembedding_model = "embed"\nrerank_model = "writer"',
+    '[retrieval]\nembedding_model = "embed"\nreranker_model = "writer"',
     upstream('one', server.port),
     upstream('away', 1),
     '[[model]]\nname = "writer"\nupstreams = ["one"]\nupstream_model = "small"',

@@ -25,7 +25,7 @@ beforeAll(async () => {
       { name: 'sorter', mode: 'rerank', upstreams: ['jina'], upstreamModel: 'bge' },
       { name: 'tei-sorter', mode: 'rerank', upstreams: ['tei'] },
     ],
-    retrieval: { rerankModel: 'sorter', rerankTopN: 3 },
+    retrieval: { rerankerModel: 'sorter', rerankTopN: 3 },
     retry: { retriesMax: 0 },
   })
 })

@@ -14,7 +14,7 @@ let gateway: SettingsGateway
 beforeAll(async () => {
   database = await openTestDatabase()
   // `rerank_top_n` requires a reranker.
-  gateway = await startSettingsGateway(database, { toml: '[retrieval]\nrerank_model = "sorter"' })
+  gateway = await startSettingsGateway(database, { toml: '[retrieval]\nreranker_model = "sorter"' })
 })
 afterAll(async () => {
   await gateway.stop()

@@ -47,7 +47,7 @@ test('a change survives a restart and takes precedence over the file', async () 
 })
 
 test('null switches off what the file has set, until another value is set', async () => {
-  const toml = '[retrieval]\nrerank_model = "sorter"\nrerank_top_n = 2'
+  const toml = '[retrieval]\nreranker_model = "sorter"\nrerank_top_n = 2'
   const first = await restart({ toml })
   const rerank = async (of: SettingsGateway) =>
     outcome(await of.send('/v1/rerank', { json: { query: 'q', documents: ['a'] } }))
@@ -125,7 +125,7 @@ test('a rollback does not change locked keys', async () => {
 
 test('the schema has the source and the lock of every key', async () => {
   const options = {
-    toml: '[retrieval]\nrerank_model = "sorter"\nembedding_model = "vectors"\n[files]\ntrash_s = 60',
+    toml: '[retrieval]\nreranker_model = "sorter"\nembedding_model = "vectors"\n[files]\ntrash_s = 60',
     environment: { SLUICE_RERANK_TOP_N: '5', SLUICE_EMBEDDING_MODEL: 'local-hash' },
   }
   const here = await restart(options)
