@@ -1,7 +1,7 @@
 import { and, arrayContains, arrayOverlaps, desc, eq, lt, or, sql } from 'drizzle-orm'
-import { findUnknownGroup } from '#auth/known-groups-store.ts'
 import { userIdOf } from '#auth/principal.ts'
 import type { Database } from '#db/client.ts'
+import { findUnknownGroup } from '#db/known-groups.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { agent } from '#db/schema/agents.ts'
 import { AppError } from '#lib/errors.ts'

@@ -55,6 +55,6 @@ test('a former name is logged once at the start', async () => {
     key: 'SLUICE_RERANK_MODEL',
     use: 'SLUICE_RERANKER_MODEL',
   })
-  const lines = gateway.log().filter(({ msg }) => msg === line['msg'])
+  const lines = gateway.log().filter(({ key }) => key === line['key'])
   expect(lines).toHaveLength(1)
 })

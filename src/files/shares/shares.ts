@@ -1,4 +1,3 @@
-import { findUnknownGroup } from '#auth/known-groups-store.ts'
 import { isAtLeast, type Role, rankOfRole } from '#files/files.ts'
 import { requireNode, requireRole } from '#files/tree/checks.ts'
 import { createTreeStore, type FilesDatabase, findNode } from '#files/tree/store.ts'
@@ -12,6 +11,7 @@ import {
   countShares,
   createShareStore,
   deleteShare,
+  isGroupKnown,
   readShares,
   type ShareTarget,
   writeShare,
@@ -97,8 +97,7 @@ export function createShares(deps: { database: FilesDatabase; now: () => Date })
       }
       return changing(principal, resource, async (transaction, access) => {
         requireRole(access.role, 'manager', resource.type)
-        const groups = grantee.type === 'group' ? [grantee.id] : []
-        if ((await findUnknownGroup(transaction, groups)) !== undefined) {
+        if (grantee.type === 'group' && !(await isGroupKnown(transaction, grantee.id))) {
           throw refused('principal.id', 'There is no group of this name.', 'principal_not_found')
         }
         if (grantee.type === 'user' && grantee.id === access.ownerId) {

@@ -1,4 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm'
+import { findUnknownGroup } from '#db/known-groups.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { rankOfRole, roleOfRank } from '#files/files.ts'
 import { type Handle, millis, principalArguments, rankOn } from '#files/record-store.ts'
@@ -78,6 +79,11 @@ export function createShareStore({ drizzle }: FilesDatabase) {
           limit ${limit}::integer`)
       }),
   }
+}
+
+/** Whether it is a group of this platform, or one of a token. */
+export async function isGroupKnown(handle: Handle, name: string): Promise<boolean> {
+  return (await findUnknownGroup(handle, [name])) === undefined
 }
 
 /** With `only`, one share by its id. */

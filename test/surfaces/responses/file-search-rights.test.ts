@@ -130,6 +130,35 @@ describe('a named collection', () => {
   })
 })
 
+test('the names of a tool become ids at once, also of a background response', async () => {
+  const client = await clientOf(gateway, ann)
+  const old = await fillCollection(gateway, ann, { name: 'renamed', files: {} })
+  const tools = [{ type: 'file_search' as const, vector_store_ids: ['open', 'renamed', 'nowhere'] }]
+  for (const background of [false, true]) {
+    const made = await client.responses.create({ model: 'chat', input: 'Hi', tools, background })
+    const ids = [openId, old.id, 'nowhere']
+    expect(made.tools).toMatchObject([{ vector_store_ids: ids }])
+    expect((await client.responses.retrieve(made.id)).tools).toEqual(made.tools)
+  }
+})
+
+test('an ambiguous name of a tool is refused with the ids that the user may see', async () => {
+  const cy: Person = { subject: 'cy', groups: ['users'] }
+  const ids: string[] = []
+  for (const who of [ann, bob]) {
+    const { id } = await fillCollection(gateway, who, { name: 'twice', files: {} })
+    await shareWithAll(gateway, who, `/collections/${id}`)
+    ids.push(id)
+  }
+  const refused = ask(cy, { collections: ['open', 'twice'] }).catch((error: unknown) => error)
+  expect(await refused).toMatchObject({
+    status: 400,
+    code: 'ambiguous_name',
+    param: 'tools[0].vector_store_ids[1]',
+    message: expect.stringContaining(`${ids[0]} (tester/twice), ${ids[1]} (bob/twice)`),
+  })
+})
+
 describe('an agent with collections', () => {
   test('searches them for every user, within the rights of the user', async () => {
     const model = await makeAgent([openId, bobsId, await deletedCollection()])

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import type { Database } from '#db/client.ts'
+import type { Database } from './client.ts'
 
 /**
  * The first of these groups that is neither a group of this platform nor one of any token. Groups of
