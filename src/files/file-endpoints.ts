@@ -67,7 +67,7 @@ export function fileEndpoints({ files }: { files: Files }): Endpoint[] {
       description:
         'To another folder or to the top level. In the folder of another user the file becomes theirs, which requires the role owner on the file.',
       schema: move,
-      example: { folder_id: fileExample.folder_id },
+      example: { folder_id: null },
       parse: parseMove,
       unprocessable: ['"folder_id" is required.', tooManyFiles],
     }),

@@ -151,7 +151,7 @@ at all, and takes effect within a second in every process. Models and files must
         'Restores the values after an earlier change, as a new change. The values are validated by the current rules.',
       query: dryRunQuery,
       headers: ifMatchHeader,
-      body: jsonBody(rollbackBody, { example: { revision: 11 }, bytesMax: bodyBytesMax }),
+      body: jsonBody(rollbackBody, { example: { revision: 1 }, bytesMax: bodyBytesMax }),
       responses: { 200: editDescription },
       errors: {
         unprocessable: [

@@ -29,6 +29,12 @@ describe.skipIf(isBrowserMissing)('in a browser (needs the package chromium)', (
     await page.click('.btn.authorize')
     const box = '.modal-ux .auth-container:nth-child(2)'
     await waitForText(box, 'X-Api-Key')
+    const focused = await page.evaluate(
+      "document.activeElement.closest('.auth-container')?.innerText ?? ''",
+    )
+    expect(focused).toContain('bearer')
+    const scrolled = await page.evaluate("document.querySelector('.modal-ux-content').scrollTop")
+    expect(scrolled).toBe(0)
     await page.type(`${box} input`, apiKey)
     await page.click(`${box} button[type=submit]`)
     await page.click('.close-modal')

@@ -49,7 +49,7 @@ export function listingEndpoints({ files }: { files: Files }): Endpoint[] {
       description:
         'Folders first. The top level has your own nodes and those shared with you. Pages are stable while nodes are added or deleted.',
       params: childrenParams,
-      example: { folder_id: folderExample.id, sort: 'updated_at' },
+      example: { folder_id: null, sort: 'updated_at' },
       responses: {
         200: {
           description: 'A page of files and folders.',

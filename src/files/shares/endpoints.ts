@@ -86,7 +86,7 @@ role. A user who has never signed in is named by the \`subject\` of their tokens
 resource has at most 1,000 shares.`,
       params: idParam,
       body: jsonBody(shareBody, {
-        example: { principal: { type: 'group', id: 'staff' }, role: 'viewer' },
+        example: { principal: { type: 'group', id: 'users' }, role: 'viewer' },
         read: (body) => body,
       }),
       responses: {

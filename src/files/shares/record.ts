@@ -75,7 +75,7 @@ export type AccessRecord = Static<typeof accessRecord>
 export const shareExample: ShareRecord = {
   id: idExample,
   object: 'share',
-  principal: { type: 'group', id: 'staff', name: 'staff' },
+  principal: { type: 'group', id: 'users', name: 'users' },
   role: 'viewer',
   inherited_from: null,
   granted_by: ownerId,

@@ -62,7 +62,12 @@ a new index one by one; each is searched in the source until it is in the target
 
 The model is called once before the start. With \`dry_run\` only the effort is estimated (status 200).`,
       body: jsonBody(withNulls(reindexBody), {
-        example: { embedding_model: 'embed-large', collections: ['handbooks'] },
+        example: {
+          embedding_model: 'local-hash',
+          collections: ['handbooks'],
+          chunking: { max_tokens: 200, overlap_tokens: 20 },
+          dry_run: true,
+        },
         read: readReindex,
       }),
       responses: {
