@@ -9,7 +9,7 @@ import { readDataUrl } from '#lib/data-url.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestContext } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
-import type { DocumentReader } from '#retrieval/extraction/document-reader.ts'
+import type { DocumentReader, ReadDocument } from '#retrieval/extraction/document-reader.ts'
 import type { Storage } from '#storage/storage.ts'
 
 type ImagePart = Extract<ContentPart, { type: 'image' }>
@@ -114,14 +114,22 @@ async function loadPart(
   const { open, ...content } = file.content()
   const { signal } = context.context
   const document = await deps.documents.read({ name, mimeType, ...content }, open, signal)
-  const text =
-    'text' in document
-      ? `Document: ${name}\n\n${document.text}`
-      : `[The file ${name} could not be read: ${document.reason}]`
+  const text = describeDocument(name, document)
   if (inBody !== undefined && mimeType !== pdfType) {
     inline.set(inBody.id, { mimeType: 'text/plain', text })
   }
   return { type: 'text', text }
+}
+
+/** The text of a document, with what it lacks. */
+function describeDocument(name: string, document: ReadDocument): string {
+  const warnings = document.warnings.map(({ message }) => `[${message}]`)
+  const head =
+    'text' in document
+      ? `Document: ${name}`
+      : `[The file ${name} could not be read: ${document.reason}]`
+  const text = 'text' in document ? ['', document.text] : []
+  return [head, ...warnings, ...text].join('\n')
 }
 
 async function loadImage(

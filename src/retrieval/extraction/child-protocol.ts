@@ -1,4 +1,5 @@
 import { isRecord, parseJson } from '#lib/json.ts'
+import { type Gap, isGap } from './gaps.ts'
 import { isUnreadableCode, type UnreadableCode } from './unreadable.ts'
 
 /** The messages between the server and the process that reads a file. */
@@ -21,8 +22,13 @@ export type ChildReport =
       readonly pages: readonly number[] | null
       /** The length of the text in UTF-8. */
       readonly bytes: number
+      readonly gaps: readonly Gap[]
     }
-  | { readonly type: 'unreadable'; readonly code: UnreadableCode }
+  | {
+      readonly type: 'unreadable'
+      readonly code: UnreadableCode
+      readonly gaps: readonly Gap[]
+    }
 
 /** How to read a file without a magic number. */
 export type TextFormat = 'html' | 'svg' | 'text' | 'unknown'
@@ -87,11 +93,12 @@ export async function readOutput(
 
 function parseReport(value: unknown): ChildReport | null {
   if (!isRecord(value)) return null
-  const { type, code, bytes, pages } = value
-  if (type === 'unreadable' && isUnreadableCode(code)) return { type, code }
+  const { type, code, bytes, pages, gaps } = value
+  if (!Array.isArray(gaps) || !gaps.every(isGap)) return null
+  if (type === 'unreadable' && isUnreadableCode(code)) return { type, code, gaps }
   if (type !== 'read' || typeof bytes !== 'number') return null
   if (pages !== null && !isPageStarts(pages)) return null
-  return { type, bytes, pages }
+  return { type, bytes, pages, gaps }
 }
 
 function isPageStarts(pages: unknown): pages is readonly number[] {

@@ -1,6 +1,7 @@
 /** The program that reads one file, with the limits of `extraction.ts`. See `child-protocol.ts`. */
 import { closeSync } from 'node:fs'
 import { type ChildReport, type ChildRequest, readyLine } from './child-protocol.ts'
+import { createGaps } from './gaps.ts'
 import { readDocument } from './read-document.ts'
 import { UnreadableFile } from './unreadable.ts'
 
@@ -18,13 +19,15 @@ closeSync(process.stdout.fd)
 async function read(
   input: AsyncIterable<Uint8Array>,
 ): Promise<{ report: ChildReport; text: Uint8Array }> {
+  const gaps = createGaps()
   try {
     const { request, file } = await readInput(input)
-    const document = await readDocument(file, request)
-    const bytes = new TextEncoder().encode(document.text)
-    return { report: { type: 'read', pages: document.pages, bytes: bytes.length }, text: bytes }
+    const { text, pages } = await readDocument(file, { ...request, gaps })
+    const bytes = new TextEncoder().encode(text)
+    return { report: { type: 'read', pages, bytes: bytes.length, gaps: gaps.list() }, text: bytes }
   } catch (error) {
-    return { report: { type: 'unreadable', code: codeOf(error) }, text: new Uint8Array() }
+    const report = { type: 'unreadable', code: codeOf(error), gaps: gaps.list() } as const
+    return { report, text: new Uint8Array() }
   }
 }
 

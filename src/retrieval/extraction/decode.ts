@@ -63,7 +63,7 @@ function declaredEncoding(bytes: Uint8Array): Bun.Encoding | null {
   return label !== undefined && isEncoding(label) ? label : null
 }
 
-function isEncoding(label: string): label is Bun.Encoding {
+export function isEncoding(label: string): label is Bun.Encoding {
   try {
     return Reflect.construct(TextDecoder, [label]) instanceof TextDecoder
   } catch {

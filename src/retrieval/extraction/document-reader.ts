@@ -1,4 +1,5 @@
-import type { Extraction } from './extraction.ts'
+import type { ExtractedText, Extraction } from './extraction.ts'
+import type { TextWarning } from './gaps.ts'
 import { UnreadableFile } from './unreadable.ts'
 
 type RequestDocument = {
@@ -10,7 +11,9 @@ type RequestDocument = {
 }
 
 /** The text of a document, or why there is none. */
-export type ReadDocument = { readonly text: string } | { readonly reason: string }
+export type ReadDocument = ({ readonly text: string } | { readonly reason: string }) & {
+  readonly warnings: readonly TextWarning[]
+}
 
 /** Documents are sent again with each turn of a conversation, so the latest texts are kept. */
 const cachedCharsMax = 16_777_216
@@ -58,13 +61,13 @@ export function createDocumentReader(extraction: Pick<Extraction, 'extract' | 'e
   }
 }
 
-async function readOnce(extract: () => Promise<{ text: string }>): Promise<ReadDocument> {
+async function readOnce(extract: () => Promise<ExtractedText>): Promise<ReadDocument> {
   try {
-    const { text } = await extract()
-    return { text }
+    const { text, warnings } = await extract()
+    return { text, warnings }
   } catch (error) {
     if (!(error instanceof UnreadableFile)) throw error
-    return { reason: error.message }
+    return { reason: error.message, warnings: error.warnings }
   }
 }
 

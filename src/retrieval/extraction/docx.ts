@@ -1,14 +1,16 @@
 import { zipSync } from 'fflate'
 import mammoth from 'mammoth'
+import type { Gaps } from './gaps.ts'
 import { htmlToText } from './html.ts'
-import { readXml, relatedParts } from './office-xml.ts'
+import { countSkipped, readChart, readXml, relatedParts } from './office-xml.ts'
 import type { ZipFile } from './zip.ts'
 
 /**
  * The text of a document as Markdown. mammoth unpacks archives without limits, so it gets a new one
  * of the parts that `zip` unpacked, without images.
  */
-export async function readDocx(zip: ZipFile): Promise<string> {
+export async function readDocx(zip: ZipFile, gaps: Gaps): Promise<string> {
+  countSkipped(zip, gaps)
   const parts = zip.names.filter((name) => /\.(xml|rels)$/i.test(name))
   const archive = zipSync(Object.fromEntries(parts.map((name) => [name, zip.read(name)])), {
     level: 0,
@@ -24,18 +26,19 @@ export async function readDocx(zip: ZipFile): Promise<string> {
   return [
     ...readParts(zip, ['header']),
     htmlToText(value),
-    ...readParts(zip, ['footer', 'comments']),
+    ...readParts(zip, ['chart'], readChart),
+    ...readParts(zip, ['diagramData', 'footer', 'comments']),
   ]
     .filter((text) => text !== '')
     .join('\n\n')
 }
 
-/** The text of headers, footers or comments, which mammoth leaves out; equal ones once. */
-function readParts(zip: ZipFile, kinds: readonly string[]): string[] {
+/** The text of parts that mammoth leaves out, such as headers; equal ones once. */
+function readParts(zip: ZipFile, kinds: readonly string[], read = readParagraphs): string[] {
   const parts = [...relatedParts(zip, 'word/document.xml').values()].filter(
     ({ kind, path }) => kinds.includes(kind) && zip.has(path),
   )
-  return [...new Set(parts.map(({ path }) => readParagraphs(zip.read(path))))]
+  return [...new Set(parts.map(({ path }) => read(zip.read(path))))]
 }
 
 function readParagraphs(bytes: Uint8Array): string {

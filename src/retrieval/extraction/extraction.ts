@@ -3,13 +3,9 @@ import type { Config } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
-import {
-  type ChildOutput,
-  type ChildRequest,
-  readOutput,
-  textFormatOf,
-} from './child-protocol.ts'
+import { type ChildOutput, type ChildRequest, readOutput, textFormatOf } from './child-protocol.ts'
 import type { DocumentText } from './document-text.ts'
+import { type TextWarning, warningOf } from './gaps.ts'
 import { createSemaphore } from './semaphore.ts'
 import { UnreadableFile } from './unreadable.ts'
 
@@ -18,6 +14,9 @@ type SourceFile = {
   readonly mimeType: string
   readonly bytes: number
 }
+
+/** The text of a file, and what it lacks. */
+export type ExtractedText = DocumentText & { readonly warnings: readonly TextWarning[] }
 
 export type ExtractionLimits = Pick<
   Config['retrieval'],
@@ -108,7 +107,7 @@ export function createExtraction({
       file: SourceFile,
       open: () => Promise<ReadableStream<Uint8Array>>,
       signal: AbortSignal,
-    ): Promise<DocumentText> {
+    ): Promise<ExtractedText> {
       if (file.bytes * memoryPerFileByte > limits.extractMemoryBytesMax) {
         throw new UnreadableFile('too_large')
       }
@@ -177,9 +176,10 @@ function rethrow(failure: { error: unknown } | null): void {
 /** Not sent by the limits: the system or an operator has ended the child. */
 const externalSignals: ReadonlySet<string> = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP'])
 
-function textOf({ isReady, report, text }: ChildOutput, exitStatus: string): DocumentText {
-  if (report?.type === 'read') return { text, pages: report.pages }
-  if (report?.type === 'unreadable') throw new UnreadableFile(report.code)
+function textOf({ isReady, report, text }: ChildOutput, exitStatus: string): ExtractedText {
+  const warnings = report?.gaps.map(warningOf) ?? []
+  if (report?.type === 'read') return { text, pages: report.pages, warnings }
+  if (report?.type === 'unreadable') throw new UnreadableFile(report.code, undefined, warnings)
   const cause = new Error(`the extraction process ended with ${exitStatus}`)
   if (!isReady) {
     throw new AppError('internal_error', 'The text extraction failed to start.', { cause })

@@ -1,12 +1,13 @@
 import TurndownService from 'turndown'
 import { tableRow } from './document-text.ts'
+import type { Gaps } from './gaps.ts'
 import { visibleDocument } from './visible-html.ts'
 
 /** Elements without visible text. */
 const hiddenElements = ['script', 'style', 'noscript', 'template', 'iframe', 'object'] as const
 
 /** The visible text of an HTML document as Markdown. */
-export function htmlToText(html: string): string {
+export function htmlToText(html: string, gaps?: Gaps): string {
   const service = new TurndownService({
     headingStyle: 'atx',
     hr: '---',
@@ -19,7 +20,10 @@ export function htmlToText(html: string): string {
   service.addRule('links', { filter: 'a', replacement: linkText })
   service.addRule('images', {
     filter: 'img',
-    replacement: (_text, node) => attributeOf(node, 'alt'),
+    replacement(_text, node) {
+      gaps?.add('images_skipped')
+      return attributeOf(node, 'alt')
+    },
   })
   service.addRule('cells', { filter: ['td', 'th'], replacement: (text) => `${cell(text)}\u0000` })
   service.addRule('rows', {

@@ -1,4 +1,6 @@
 import { SaxesParser } from 'saxes'
+import { tableRow } from './document-text.ts'
+import type { Gaps } from './gaps.ts'
 import { UnreadableFile } from './unreadable.ts'
 import type { ZipFile } from './zip.ts'
 
@@ -72,4 +74,42 @@ export function relatedParts(zip: ZipFile, part: string): ReadonlyMap<string, Re
 export function relationId(attributes: Readonly<Record<string, string>>): string {
   const found = Object.entries(attributes).find(([name]) => name.endsWith(':id'))
   return found?.[1] ?? ''
+}
+
+/** Counts the pictures and embedded files of a document, which are not read. */
+export function countSkipped(zip: ZipFile, gaps: Gaps): void {
+  for (const name of zip.names) {
+    if (/\/media\/|^Pictures\//.test(name)) gaps.add('images_skipped')
+    // The sheets behind charts, whose values are read.
+    else if (/\/embeddings\/(?!Microsoft_Excel)/.test(name))
+      gaps.add('parts_skipped', { place: name.slice(name.lastIndexOf('/') + 1).slice(0, 100) })
+  }
+}
+
+/** The titles of a chart, and its categories and values series by series. */
+export function readChart(bytes: Uint8Array): string {
+  const rows: string[][] = []
+  let row: string[] | null = null
+  let text = ''
+  readXml(bytes, {
+    open({ name }) {
+      if (/^(?:tx|cat|val|xVal|yVal|title)$/.test(name) && row === null) row = []
+      text = ''
+    },
+    text(part) {
+      text += part
+    },
+    close(name) {
+      if (name === 'v' || name === 't') row?.push(text)
+      if (!/^(?:tx|cat|val|xVal|yVal|title)$/.test(name) || row === null) return
+      if (name !== 'tx' || row.length > 0) {
+        rows.push(row)
+        row = null
+      }
+    },
+  })
+  return rows
+    .filter((cells) => cells.length > 0)
+    .map(tableRow)
+    .join('\n')
 }

@@ -1,12 +1,14 @@
 import { type DocumentText, joinPages, tableRow } from './document-text.ts'
-import { readXml, relatedParts, relationId } from './office-xml.ts'
+import type { Gaps } from './gaps.ts'
+import { countSkipped, readChart, readXml, relatedParts, relationId } from './office-xml.ts'
 import { UnreadableFile } from './unreadable.ts'
 import type { ZipFile } from './zip.ts'
 
 const presentation = 'ppt/presentation.xml'
 
 /** One page per slide, with the speaker notes after its text. */
-export function readPptx(zip: ZipFile): DocumentText {
+export function readPptx(zip: ZipFile, gaps: Gaps): DocumentText {
+  countSkipped(zip, gaps)
   const parts = relatedParts(zip, presentation)
   const slides: string[] = []
   readXml(zip.read(presentation), {
@@ -25,38 +27,11 @@ function readSlide(zip: ZipFile, slide: string): string {
   const textsOf = (wanted: string, read: (bytes: Uint8Array) => string) =>
     parts.flatMap(({ kind, path }) => (kind === wanted ? [read(zip.read(path))] : []))
   const charts = textsOf('chart', readChart)
+  const diagrams = textsOf('diagramData', readShapes)
   const notes = textsOf('notesSlide', readShapes).slice(0, 1)
-  return [readShapes(zip.read(slide)), ...charts, ...notes]
+  return [readShapes(zip.read(slide)), ...diagrams, ...charts, ...notes]
     .filter((text) => text !== '')
     .join('\n\n')
-}
-
-/** The titles of a chart, and its categories and values series by series. */
-function readChart(bytes: Uint8Array): string {
-  const rows: string[][] = []
-  let row: string[] | null = null
-  let text = ''
-  readXml(bytes, {
-    open({ name }) {
-      if (/^(?:tx|cat|val|xVal|yVal|title)$/.test(name) && row === null) row = []
-      text = ''
-    },
-    text(part) {
-      text += part
-    },
-    close(name) {
-      if (name === 'v' || name === 't') row?.push(text)
-      if (!/^(?:tx|cat|val|xVal|yVal|title)$/.test(name) || row === null) return
-      if (name !== 'tx' || row.length > 0) {
-        rows.push(row)
-        row = null
-      }
-    },
-  })
-  return rows
-    .filter((cells) => cells.length > 0)
-    .map(tableRow)
-    .join('\n')
 }
 
 /** Placeholders repeated on every slide. */

@@ -1,9 +1,12 @@
 import { fileTypeFromBuffer } from 'file-type'
-import type { ChildRequest, TextFormat } from './child-protocol.ts'
+import type { ChildRequest } from './child-protocol.ts'
 import { decodeText } from './decode.ts'
 import { type DocumentText, normalizeText } from './document-text.ts'
+import type { Gaps } from './gaps.ts'
+import { isOdf, readOdf } from './odf.ts'
 import { readPdf } from './pdf/read-pdf.ts'
 import { readPptx } from './pptx.ts'
+import { readRtf } from './rtf.ts'
 import { UnreadableFile } from './unreadable.ts'
 import { readXlsx } from './xlsx.ts'
 import { openZip } from './zip.ts'
@@ -13,31 +16,35 @@ const headBytes = 4_100
 /** A PDF header may follow other bytes. */
 const pdfHeadBytes = 1_024
 
+export type ReadOptions = ChildRequest & {
+  /** Receives what the text lacks. */
+  readonly gaps: Gaps
+}
+
 /**
  * The text of a file; its format is detected from the content. Throws `UnreadableFile` and errors of
  * parsers. Large parsers are loaded on demand, since the process reads one file only.
  */
-export async function readDocument(
-  bytes: Uint8Array,
-  options: ChildRequest,
-): Promise<DocumentText> {
+export async function readDocument(bytes: Uint8Array, options: ReadOptions): Promise<DocumentText> {
   const { text, pages } = await readByKind(bytes, options)
   if (!/[\p{L}\p{N}]/u.test(text)) throw new UnreadableFile('no_text')
   if (text.length > options.charsMax) throw new UnreadableFile('too_large')
   return { text, pages }
 }
 
-async function readByKind(bytes: Uint8Array, options: ChildRequest): Promise<DocumentText> {
+async function readByKind(bytes: Uint8Array, options: ReadOptions): Promise<DocumentText> {
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, headBytes))
   if (head.length === 0) throw new UnreadableFile('no_text')
-  if (head.indexOf('PK\u0003\u0004', 0, 'latin1') === 0) return readOffice(bytes)
+  if (head.indexOf('PK\u0003\u0004', 0, 'latin1') === 0) return readOffice(bytes, options.gaps)
   const pdfAt = head.subarray(0, pdfHeadBytes).indexOf('%PDF-')
-  if (pdfAt === 0) return readPdf(bytes, options.charsMax)
+  if (pdfAt === 0) return readPdf(bytes, options)
   // Either a PDF after other bytes or a text about PDF.
-  const pdf = pdfAt === -1 ? null : await readPdf(bytes, options.charsMax).catch(ifInvalid)
+  const pdf = pdfAt === -1 ? null : await readPdf(bytes, options).catch(ifInvalid)
   if (pdf !== null) return pdf
+  if (/^\s*\{\\rtf/.test(head.toString('latin1', 0, 64)))
+    return withoutPages(readRtf(bytes, options.gaps))
   await requireText(head, bytes)
-  return withoutPages(await readPlain(bytes, options.format))
+  return withoutPages(await readPlain(bytes, options))
 }
 
 function ifInvalid(error: unknown): null {
@@ -45,19 +52,24 @@ function ifInvalid(error: unknown): null {
   throw error
 }
 
-async function readOffice(bytes: Uint8Array): Promise<DocumentText> {
+async function readOffice(bytes: Uint8Array, gaps: Gaps): Promise<DocumentText> {
   const zip = openZip(bytes)
   if (zip.has('word/document.xml')) {
     const { readDocx } = await import('./docx.ts')
-    return withoutPages(await readDocx(zip))
+    return withoutPages(await readDocx(zip, gaps))
   }
-  if (zip.has('ppt/presentation.xml')) return readPptx(zip)
-  if (zip.has('xl/workbook.xml')) return withoutPages(readXlsx(zip))
+  if (zip.has('ppt/presentation.xml')) return readPptx(zip, gaps)
+  if (zip.has('xl/workbook.xml')) return withoutPages(readXlsx(zip, gaps))
+  if (isOdf(zip)) return readOdf(zip, gaps)
+  if (zip.has('META-INF/container.xml')) {
+    const { readEpub } = await import('./epub.ts')
+    return withoutPages(readEpub(zip, gaps))
+  }
   throw new UnreadableFile('unsupported_file')
 }
 
 /** Detected formats of printable characters that are not text. */
-const markupKinds: ReadonlySet<string> = new Set(['rtf', 'ps', 'eps'])
+const markupKinds: ReadonlySet<string> = new Set(['ps', 'eps'])
 const textKinds: ReadonlySet<string> = new Set(['xml', 'vcf', 'ics'])
 
 /** A text may begin with the magic number of a binary format, so the head must also have binary bytes. */
@@ -79,14 +91,15 @@ function isPlain(head: Uint8Array): boolean {
   return !/(?![\t\n\r\f])[\p{Cc}\ufffd]/u.test(text)
 }
 
-async function readPlain(bytes: Uint8Array, format: TextFormat): Promise<string> {
+async function readPlain(bytes: Uint8Array, { format, gaps }: ReadOptions): Promise<string> {
   const text = decodeText(bytes)
+  gaps.add('undecodable', { count: text.match(/\ufffd/g)?.length ?? 0 })
   if (format === 'svg') throw new UnreadableFile('unsupported_file')
   const isHtml =
     format === 'html' || (format === 'unknown' && /^\s*<(!doctype html|html)\b/i.test(text))
   if (!isHtml) return text
   const { htmlToText } = await import('./html.ts')
-  return htmlToText(text)
+  return htmlToText(text, gaps)
 }
 
 function withoutPages(text: string): DocumentText {

@@ -1,3 +1,5 @@
+import type { TextWarning } from './gaps.ts'
+
 /** Messages for the owner of the file. */
 const reasons = {
   no_text: 'The file has no text; it may be empty or contain images only.',
@@ -14,10 +16,12 @@ export type UnreadableCode = keyof typeof reasons
 export class UnreadableFile extends Error {
   override readonly name = 'UnreadableFile'
   readonly code: UnreadableCode
+  readonly warnings: readonly TextWarning[]
 
-  constructor(code: UnreadableCode, cause?: unknown) {
+  constructor(code: UnreadableCode, cause?: unknown, warnings: readonly TextWarning[] = []) {
     super(reasons[code], cause === undefined ? undefined : { cause })
     this.code = code
+    this.warnings = warnings
   }
 }
 

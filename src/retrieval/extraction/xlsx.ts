@@ -1,21 +1,18 @@
 import { tableRow } from './document-text.ts'
-import { readXml, relatedParts, relationId } from './office-xml.ts'
-import { UnreadableFile } from './unreadable.ts'
+import type { Gaps } from './gaps.ts'
+import { countSkipped, readXml, relatedParts, relationId } from './office-xml.ts'
+import { rowsMax, withRepeatedHead } from './sheet.ts'
 import type { ZipFile } from './zip.ts'
 
 const workbook = 'xl/workbook.xml'
-/** Of all sheets. */
-const rowsMax = 200_000
 /** The limit of the format. */
 const columnsMax = 16_384
 /** Empty cells kept between two cells; larger gaps carry no meaning. */
 const gapMax = 64
-/** About half of a passage of the default length. */
-const charsPerHead = 1_500
-const headCharsMax = 500
 
 /** Renders each sheet as a heading and a table of displayed values; dates in ISO 8601. */
-export function readXlsx(zip: ZipFile): string {
+export function readXlsx(zip: ZipFile, gaps: Gaps): string {
+  countSkipped(zip, gaps)
   const parts = relatedParts(zip, workbook)
   const named = [...parts.values()]
   const pathOf = (kind: string) => named.find((part) => part.kind === kind)?.path
@@ -36,7 +33,7 @@ export function readXlsx(zip: ZipFile): string {
   let rowsLeft = rowsMax
   return sheets
     .map(({ name, path }) => {
-      const rows = readSheet(zip.read(path), { strings, showNumber, rowsMax: rowsLeft })
+      const rows = readSheet(zip.read(path), { strings, showNumber, gaps, name, rowsMax: rowsLeft })
       rowsLeft -= rows.length
       return rows.length === 0 ? '' : `## ${name}\n\n${withRepeatedHead(rows).join('\n')}`
     })
@@ -44,30 +41,17 @@ export function readXlsx(zip: ZipFile): string {
     .join('\n\n')
 }
 
-/** Repeats the first row, so that each passage of a long sheet has the names of its columns. */
-function withRepeatedHead(rows: readonly string[]): readonly string[] {
-  const [head = '', ...rest] = rows
-  // Numbers are no names, and a long first row would multiply the text.
-  if (/\d{3}/.test(head) || head.length > headCharsMax) return rows
-  let chars = 0
-  return [
-    head,
-    ...rest.flatMap((row) => {
-      chars += row.length
-      if (chars < charsPerHead) return [row]
-      chars = row.length
-      return [head, row]
-    }),
-  ]
-}
-
 type SheetContext = {
   readonly strings: readonly string[]
   readonly showNumber: (value: string, style: number) => string
+  readonly gaps: Gaps
+  readonly name: string
   readonly rowsMax: number
 }
 
-function readSheet(bytes: Uint8Array, { strings, showNumber, rowsMax: max }: SheetContext) {
+function readSheet(bytes: Uint8Array, context: SheetContext) {
+  const { strings, showNumber, gaps, name: sheet, rowsMax: max } = context
+  let skipped = 0
   const rows: string[] = []
   let cells: string[] = []
   let cell = { type: 'n', style: 0 }
@@ -96,10 +80,11 @@ function readSheet(bytes: Uint8Array, { strings, showNumber, rowsMax: max }: She
       isValue = false
       if (name === 'c') cells.push(value === '' ? '' : displayed())
       if (name !== 'row' || cells.every((text) => text.trim() === '')) return
-      if (rows.length === max) throw new UnreadableFile('too_large')
-      rows.push(tableRow(cells))
+      if (rows.length < max) rows.push(tableRow(cells))
+      else skipped++
     },
   })
+  if (skipped > 0) gaps.add('rows_skipped', { count: skipped, place: sheet.slice(0, 100) })
   return rows
 }
 

@@ -153,5 +153,4 @@ test('other formats are refused, regardless of the name', async () => {
   expect(await refusalOf('<svg xmlns="…"><text>a</text></svg>', { name: 'a.svg' })).toBe(
     'unsupported_file',
   )
-  expect(await refusalOf('{\\rtf1 text}', { name: 'a.txt' })).toBe('unsupported_file')
 })
