@@ -142,6 +142,8 @@ export const fileIndex = pgTable(
     attempts: integer('attempts').notNull().default(0),
     errorCode: text('error_code'),
     errorMessage: text('error_message'),
+    /** JSON: what the text of the indexed content lacks; null without warnings. */
+    warnings: text('warnings'),
     /** The reindex that requested it; null: the file was added to a collection. */
     reindexId: uuid('reindex_id'),
     updatedAt: instant('updated_at').notNull(),
@@ -163,6 +165,8 @@ export const extractedText = pgTable(
     text: text('text').notNull(),
     /** JSON: the start of each page, in characters; null without pages. */
     pages: text('pages'),
+    /** JSON: what the text lacks; null without warnings. */
+    warnings: text('warnings'),
     createdAt: instant('created_at').notNull(),
   },
   (table) => [primaryKey({ columns: [table.sha256, table.extractor] })],

@@ -42,7 +42,7 @@ export function rankOfStatus(
 function statesOf(fileId: SQL, principal: RequestPrincipal): SQL {
   return sql`(
     select collection.id, collection.name, state.state, state.stage, state.error_code, state.error_message,
-      state.chunks, case state.state
+      state.chunks, state.warnings, case state.state
         when 'failed' then 4 when 'skipped' then 3 when 'done' then 0
         else case coalesce(state.stage, 'waiting') when 'waiting' then 2 else 1 end
       end as rank
@@ -67,6 +67,7 @@ type StateRow = {
   readonly error_code: string | null
   readonly error_message: string | null
   readonly chunks: number
+  readonly warnings: string | null
   readonly rank: number
 }
 
@@ -196,10 +197,16 @@ function renderRetrieval(states: readonly StateRow[]): Pick<FileRecord, Retrieva
   const retrieval = {
     state: finalStates[worst.state] ?? worst.stage ?? 'waiting',
     error: worst.state === 'done' || code === null ? null : { code, message: message ?? '' },
+    // Of the same content.
+    warnings: readWarnings(states.find(({ warnings }) => warnings !== null)?.warnings ?? null),
     // Collections that share an index share the passages of a file.
     chunks: Math.max(...states.map(({ chunks }) => chunks)),
     collections: states.map(({ name }) => name),
     collection_ids: states.map(({ id }) => id),
   }
   return { ...status, retrieval }
+}
+
+function readWarnings(json: string | null): NonNullable<FileRecord['retrieval']>['warnings'] {
+  return json === null ? [] : JSON.parse(json)
 }

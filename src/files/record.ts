@@ -41,6 +41,10 @@ const retrieval = Type.Object({
     Type.Object({ code: Type.String(), message: Type.String() }),
     'Why the file cannot be searched, or why its last attempt failed that will be repeated.',
   ),
+  warnings: Type.Array(Type.Object({ code: Type.String(), message: Type.String() }), {
+    description:
+      'What the text of the file lacks: `pages_without_text`, `images_skipped`, `parts_skipped`, `rows_skipped`, `undecodable`; and `pages_recognized` for text that OCR read.',
+  }),
   chunks: Type.Integer({ description: 'The number of indexed passages.' }),
   collections: Type.Array(Type.String(), { description: 'The names of its collections.' }),
   collection_ids: Type.Array(Type.String({ format: 'uuid' }), {
@@ -148,6 +152,7 @@ export const fileExample: FileRecord = {
   retrieval: {
     state: 'completed',
     error: null,
+    warnings: [{ code: 'images_skipped', message: '2 images were not read.' }],
     chunks: 12,
     collections: ['handbook'],
     collection_ids: ['0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a60'],

@@ -6,7 +6,13 @@ import { ann, bob, fresh, useFileGateway } from './fixture.ts'
 
 const fixture = useFileGateway()
 
-type State = { state: string; stage?: string; chunks?: number; error?: [string, string] }
+type State = {
+  state: string
+  stage?: string
+  chunks?: number
+  error?: [string, string]
+  warnings?: readonly object[]
+}
 
 /** Adds the file to a new collection, in the given state. */
 async function collect(fileId: string, owner: Person, state: State | null): Promise<string> {
@@ -23,9 +29,10 @@ async function collect(fileId: string, owner: Person, state: State | null): Prom
   const [code, message] = state.error ?? [null, null]
   await drizzle.execute(sql`
     insert into file_index (file_id, index_id, state, stage, chunks, error_code, error_message,
-      updated_at)
+      warnings, updated_at)
     values (${fileId}, ${indexId}::integer, ${state.state}, ${state.stage ?? 'waiting'},
-      ${state.chunks ?? 0}::integer, ${code}, ${message}, now())`)
+      ${state.chunks ?? 0}::integer, ${code}, ${message},
+      ${state.warnings ? JSON.stringify(state.warnings) : null}::text, now())`)
   return name
 }
 
@@ -33,10 +40,17 @@ async function show(id: string, who = ann): Promise<Record<string, unknown>> {
   return (await fixture.gateway.send(who, `/v1/files/${id}`)).body
 }
 
+const noPages = { code: 'pages_without_text', message: '2 pages have no text (1, 2).' }
+
 describe('the status of a file', () => {
   const cases: [string, string, State | null, object][] = [
-    ['RAG Available', 'processed', { state: 'done', chunks: 7 }, { state: 'completed', chunks: 7 }],
-    ['Pending', 'processing', null, { state: 'waiting', chunks: 0, error: null }],
+    [
+      'RAG Available',
+      'processed',
+      { state: 'done', chunks: 7, warnings: [noPages] },
+      { state: 'completed', chunks: 7, error: null, warnings: [noPages] },
+    ],
+    ['Pending', 'processing', null, { state: 'waiting', chunks: 0, error: null, warnings: [] }],
     ['Pending', 'processing', { state: 'pending' }, { state: 'waiting' }],
     ['Processing', 'processing', { state: 'pending', stage: 'parsing' }, { state: 'parsing' }],
     [
@@ -48,8 +62,12 @@ describe('the status of a file', () => {
     [
       'Not Supported',
       'processed',
-      { state: 'skipped', error: ['no_text', 'It has no text.'] },
-      { state: 'skipped', error: { code: 'no_text', message: 'It has no text.' } },
+      { state: 'skipped', error: ['no_text', 'It has no text.'], warnings: [noPages] },
+      {
+        state: 'skipped',
+        error: { code: 'no_text', message: 'It has no text.' },
+        warnings: [noPages],
+      },
     ],
   ]
   test.each(cases)(

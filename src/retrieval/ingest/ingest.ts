@@ -5,7 +5,7 @@ import { asRecord } from '#lib/json.ts'
 import { repeat } from '#lib/repeat.ts'
 import { createBackgroundContext } from '#lib/request-context.ts'
 import type { DocumentText } from '#retrieval/extraction/document-text.ts'
-import type { Extraction } from '#retrieval/extraction/extraction.ts'
+import type { ExtractedText, Extraction } from '#retrieval/extraction/extraction.ts'
 import { type UnreadableCode, UnreadableFile } from '#retrieval/extraction/unreadable.ts'
 import type { Chunk, ChunkIndex, EmbeddedChunk } from '#retrieval/index/chunk.ts'
 import { textHash } from '#retrieval/index/store.ts'
@@ -115,7 +115,8 @@ export function createIngest(deps: IngestDeps) {
       throw error
     }
     await store.setStage(task, 'indexing')
-    const content = { sha256: source.sha256, chunks: chunks.length }
+    const { warnings } = document
+    const content = { sha256: source.sha256, chunks: chunks.length, warnings }
     return store.complete(task, content, writing.writeRest)
   }
 
@@ -150,7 +151,7 @@ export function createIngest(deps: IngestDeps) {
     }
   }
 
-  async function readText(source: IngestSource, signal: AbortSignal): Promise<DocumentText> {
+  async function readText(source: IngestSource, signal: AbortSignal): Promise<ExtractedText> {
     const extractor = extraction.extractorOf(source)
     const cached = await store.findText(source.sha256, extractor)
     if (cached !== undefined) return cached
@@ -265,8 +266,8 @@ async function yieldToEventLoop(signal: AbortSignal): Promise<void> {
 /** Null if a retry may succeed. */
 function permanentFailure(error: unknown): IngestFailure | null {
   if (error instanceof UnreadableFile) {
-    const { code, message } = error
-    return { state: skippedCodes.has(code) ? 'skipped' : 'failed', code, message }
+    const { code, message, warnings } = error
+    return { state: skippedCodes.has(code) ? 'skipped' : 'failed', code, message, warnings }
   }
   return error instanceof AppError && permanentKinds.has(error.kind) ? failureOf(error) : null
 }
@@ -274,7 +275,7 @@ function permanentFailure(error: unknown): IngestFailure | null {
 /** With a message that callers may read. */
 function failureOf(error: unknown): IngestFailure {
   const { wireCode, message } = toAppError(error)
-  return { state: 'failed', code: wireCode, message }
+  return { state: 'failed', code: wireCode, message, warnings: [] }
 }
 
 function readTask(payload: unknown): IngestTask {

@@ -3,7 +3,8 @@ import type { Database } from '#db/client.ts'
 import { file, node } from '#db/schema/files.ts'
 import { embeddingIndex, extractedText, fileIndex } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
-import type { DocumentText } from '#retrieval/extraction/document-text.ts'
+import type { ExtractedText } from '#retrieval/extraction/extraction.ts'
+import type { TextWarning } from '#retrieval/extraction/gaps.ts'
 import { instant } from '#retrieval/sql-store.ts'
 
 export type IngestDatabase = Pick<Database, 'drizzle'>
@@ -29,6 +30,7 @@ export type IngestFailure = {
   readonly state: 'failed' | 'skipped'
   readonly code: string
   readonly message: string
+  readonly warnings: readonly TextWarning[]
 }
 
 /** `changed`: the content has changed meanwhile; `obsolete`: the index no longer needs the file. */
@@ -98,16 +100,17 @@ export function createIngestStore({ drizzle }: IngestDatabase, { now }: { now: (
 
     complete: (
       task: IngestTask,
-      { sha256, chunks }: { sha256: string; chunks: number },
+      content: { sha256: string; chunks: number; warnings: readonly TextWarning[] },
       write: Write,
     ): Promise<IngestOutcome> =>
       drizzle.transaction(async (transaction) => {
-        const outcome = await lockTask(transaction, task, sha256)
+        const outcome = await lockTask(transaction, task, content.sha256)
         if (outcome !== 'settled') return outcome
         await write(transaction)
         await transaction.execute(sql`
-          update ${fileIndex} set state = 'done', stage = 'indexing', sha256 = ${sha256},
-            chunks = ${chunks}, error_code = null, error_message = null, updated_at = ${at()}
+          update ${fileIndex} set state = 'done', stage = 'indexing',
+            sha256 = ${content.sha256}, chunks = ${content.chunks}, error_code = null,
+            error_message = null, warnings = ${jsonOf(content.warnings)}, updated_at = ${at()}
           where ${isTask(task)}`)
         return outcome
       }),
@@ -124,7 +127,8 @@ export function createIngestStore({ drizzle }: IngestDatabase, { now }: { now: (
         // Attempts are reset when the content changes.
         const rows = await transaction.execute(sql`
           update ${fileIndex} set state = ${failure.state}, sha256 = null, chunks = 0,
-            error_code = ${failure.code}, error_message = ${failure.message}, updated_at = ${at()}
+            error_code = ${failure.code}, error_message = ${failure.message},
+            warnings = ${jsonOf(failure.warnings)}, updated_at = ${at()}
           where ${isTask(task)} and attempts > 0 returning 1`)
         if (rows.length === 0) return 'changed'
         await write(transaction)
@@ -162,20 +166,26 @@ export function createIngestStore({ drizzle }: IngestDatabase, { now }: { now: (
         return tasks
       }),
 
-    async findText(sha256: string, extractor: string): Promise<DocumentText | undefined> {
-      const [row] = await drizzle.execute<{ text: string; pages: string | null }>(sql`
-        select text, pages from ${extractedText}
+    async findText(sha256: string, extractor: string): Promise<ExtractedText | undefined> {
+      const [row] = await drizzle.execute<
+        Record<'pages' | 'warnings', string | null> & { text: string }
+      >(sql`
+        select text, pages, warnings from ${extractedText}
         where sha256 = ${sha256} and extractor = ${extractor}`)
       if (row === undefined) return undefined
-      return { text: row.text, pages: row.pages === null ? null : JSON.parse(row.pages) }
+      return {
+        text: row.text,
+        pages: row.pages === null ? null : JSON.parse(row.pages),
+        warnings: row.warnings === null ? [] : JSON.parse(row.warnings),
+      }
     },
 
     /** Only for content that a file still has. */
-    async cacheText(sha256: string, extractor: string, { text, pages }: DocumentText) {
+    async cacheText(sha256: string, extractor: string, { text, pages, warnings }: ExtractedText) {
       const starts = pages === null ? null : JSON.stringify(pages)
       await drizzle.execute(sql`
-        insert into ${extractedText} (sha256, extractor, text, pages, created_at)
-        select ${sha256}, ${extractor}, ${text}, ${starts}::text, ${at()}
+        insert into ${extractedText} (sha256, extractor, text, pages, warnings, created_at)
+        select ${sha256}, ${extractor}, ${text}, ${starts}::text, ${jsonOf(warnings)}::text, ${at()}
         where exists (select 1 from ${file} where sha256 = ${sha256})
         on conflict do nothing`)
     },
@@ -187,4 +197,9 @@ export function createIngestStore({ drizzle }: IngestDatabase, { now }: { now: (
           select 1 from ${file} where ${file.sha256} = ${extractedText.sha256})`)
     },
   }
+}
+
+/** Null without warnings. */
+function jsonOf(warnings: readonly TextWarning[]): string | null {
+  return warnings.length === 0 ? null : JSON.stringify(warnings)
 }

@@ -41,6 +41,7 @@ export type FileState = {
   readonly attempts: number
   readonly error_code: string | null
   readonly error_message: string | null
+  readonly warnings: string | null
 }
 
 type Passage = {
@@ -176,7 +177,7 @@ const docs = {
 
 async function stateOf({ drizzle }: Database, fileId: string): Promise<FileState> {
   const [row] = await drizzle.execute<FileState>(sql`
-    select state, stage, chunks, attempts, error_code, error_message from file_index
+    select state, stage, chunks, attempts, error_code, error_message, warnings from file_index
     where file_id = ${fileId}::uuid`)
   if (row === undefined) throw new Error('the file is in no index')
   return row

@@ -51,6 +51,7 @@ describe('a file', () => {
       attempts: 1,
       error_code: null,
       error_message: null,
+      warnings: null,
     })
     expect(await harness.passages(pdf)).toEqual([
       {
@@ -91,6 +92,20 @@ describe('a file', () => {
     expect((await harness.state(ids.locked)).error_message).toBe(
       'The file is protected by a password.',
     )
+  })
+
+  test('has warnings about what its text lacks, also from the cache', async () => {
+    const partly = makePdf([['Text on the first page'], []])
+    const one = await harness.upload('one.pdf', partly)
+    const pictures = await harness.upload('two.pdf', makePdf([[]], { picture: true }))
+    await harness.settled()
+    const two = await harness.upload('three.pdf', partly)
+    await harness.settled()
+    const warningsOf = async (id: string) => JSON.parse((await harness.state(id)).warnings ?? '[]')
+    const missing = { code: 'pages_without_text', message: '1 page has no text (2).' }
+    expect(await warningsOf(one)).toEqual([missing])
+    expect(await warningsOf(two)).toEqual([missing])
+    expect(await warningsOf(pictures)).toEqual([{ ...missing, message: '1 page has no text (1).' }])
   })
 
   test('with the content of another file is not extracted again', async () => {
