@@ -1,5 +1,8 @@
 import { startLimit } from './time-limit.ts'
 
+/** `extend` makes a period at most this many times as long. */
+const extensionMax = 4
+
 /**
  * Calls `expire` once when a period between `begin` and `end` exceeds `limitMs`. Each call costs a
  * clock read at most: a single timer is re-armed when it fires early. `stop` must be called at the end.
@@ -8,6 +11,7 @@ export class Watchdog {
   readonly #limitMs: number
   readonly #expire: () => void
   #beganAt = Number.POSITIVE_INFINITY
+  #extendedAt = 0
   #stop: () => void
 
   constructor(limitMs: number, expire: () => void) {
@@ -20,6 +24,12 @@ export class Watchdog {
     this.#beganAt = performance.now()
   }
 
+  /** There is life without progress: the period may last longer, within `extensionMax`. */
+  extend() {
+    const now = performance.now()
+    if (now <= this.#beganAt + this.#limitMs * (extensionMax - 1)) this.#extendedAt = now
+  }
+
   end() {
     this.#beganAt = Number.POSITIVE_INFINITY
   }
@@ -29,7 +39,8 @@ export class Watchdog {
   }
 
   #check() {
-    const remainingMs = this.#beganAt + this.#limitMs - performance.now()
+    const since = Math.max(this.#beganAt, this.#extendedAt)
+    const remainingMs = since + this.#limitMs - performance.now()
     if (remainingMs <= 0) this.#expire()
     else this.#stop = startLimit(Math.min(remainingMs, this.#limitMs), () => this.#check())
   }

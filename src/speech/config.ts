@@ -91,7 +91,7 @@ export const speechKeys = {
       minimum: 200,
     }),
     replayMsMax: whole(
-      'Audio without a final that is kept for engine failover; older audio is lost and reported.',
+      'Audio without a final that is kept for engine failover. An engine with that much must return its finals before it receives more; only one that cannot be asked loses older audio, which is reported.',
       { default: 30_000, minimum: 1_000 },
     ),
     handshakeMs: whole('How long a client may take to send the first message.', {
@@ -102,18 +102,27 @@ export const speechKeys = {
       default: 30_000,
       minimum: 10,
     }),
-    engineStallMs: whole('How long an engine with unprocessed audio may make no progress.', {
-      default: 30_000,
-      minimum: 10,
-    }),
-    finalizeMs: whole('How long the last finals may take without progress.', {
-      default: 10_000,
-      minimum: 10,
-    }),
-    muteMs: whole('Speech without text after which an engine is replaced.', {
-      default: 15_000,
-      minimum: 100,
-    }),
+    engineStallMs: whole(
+      'How long an engine with unprocessed audio may make no progress; four times as long while it sends anything.',
+      {
+        default: 30_000,
+        minimum: 10,
+      },
+    ),
+    finalizeMs: whole(
+      'How long the last finals may take without progress; four times as long while the engine sends anything.',
+      {
+        default: 60_000,
+        minimum: 10,
+      },
+    ),
+    muteMs: whole(
+      'Speech without text after which an engine is asked for its finals, and replaced if it has none.',
+      {
+        default: 15_000,
+        minimum: 100,
+      },
+    ),
     lagMsMax: whole('The lag of a live session that triggers a warning.', {
       default: 15_000,
       minimum: 100,
@@ -134,7 +143,7 @@ export const speechKeys = {
       },
     ),
     rolloversMax: whole(
-      'Engine failures per session within ten minutes before the session fails.',
+      'Engine failures within ten minutes, without a final in between, before the session fails.',
       {
         default: 10,
         minimum: 0,

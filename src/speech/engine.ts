@@ -97,6 +97,8 @@ export type EngineEvent =
    * engine does not report it and the adapter derives it from what was sent.
    */
   | { readonly type: 'progress'; readonly processedMs: number; readonly estimated: boolean }
+  /** The engine sent something, even if it is no result: it is slow at worst. */
+  | { readonly type: 'alive' }
   /** The response to `finalize`. */
   | { readonly type: 'finalized' }
   /** An ending: the results of all audio written before `end` were delivered. */

@@ -4,7 +4,7 @@ import type { EngineDeps } from '#speech/engines/engine-kind.ts'
 import { createLog } from '#telemetry/log.ts'
 import { eventually } from './eventually.ts'
 
-/** An engine session with all of its events. */
+/** An engine session with all of its events but signs of life. */
 export type SessionRecorder = {
   readonly session: EngineSession
   readonly events: readonly EngineEvent[]
@@ -56,6 +56,7 @@ export async function openSession(
     endpointingMs: 600,
     signal: new AbortController().signal,
     listener: (event) => {
+      if (event.type === 'alive') return
       checkEvent(event, events)
       events.push(event)
     },

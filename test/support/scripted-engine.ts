@@ -33,6 +33,7 @@ export type ScriptedEngineOptions = {
   /** Audio processed at once, after a pause of `pauseMs`. */
   readonly takeMs?: number
   readonly pauseMs?: number
+  readonly canFinalize?: boolean
   /** It answers `finalize` when it is idle: audio written before that belongs to the utterance. */
   readonly answersLate?: boolean
   /** Longer utterances are split. */
@@ -61,12 +62,12 @@ const endpointMs = 300
  */
 export function createScriptedEngine(options: ScriptedEngineOptions = {}): ScriptedEngine {
   const tally = { opened: 0, running: 0, inFlightMsMax: 0 }
-  const { hasTimes = true, hasPartials = true, sessionsMax = 100 } = options
+  const { hasTimes = true, hasPartials = true, canFinalize = true, sessionsMax = 100 } = options
   return {
     name: options.name ?? 'scripted',
     languages: ['en'],
     sampleRateHz: options.sampleRateHz ?? sampleRateHz,
-    features: { partials: hasPartials, words: hasTimes, confidence: false, finalize: true },
+    features: { partials: hasPartials, words: hasTimes, confidence: false, finalize: canFinalize },
     limits: { sessionsMax, sessionMsMax: options.sessionMsMax ?? 480_000 },
     async open({ signal, listener }) {
       const script = options.scripts?.[tally.opened] ?? {}

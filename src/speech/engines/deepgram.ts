@@ -9,12 +9,16 @@ const utteranceEndMs = { min: 1_000, max: 5_000 }
 const keytermsMax = 100
 /** Audio at the end that may stay without a result: too short for a word. */
 const tailMs = 100
+/** A server that keeps up has returned the results of all earlier audio. */
+const resultDelayMs = 1_000
 
 type DeepgramTimeouts = {
   /** The server closes a session after ten silent seconds. */
   readonly keepAliveMs: number
   /** `Finalize` may stay unanswered if there was almost no audio. */
   readonly finalizeMs: number
+  /** The same if results are outstanding: a slow server needs time, others ignore `Finalize`. */
+  readonly slowFinalizeMs: number
 }
 
 /** What was learned about one server; shared by its sessions. */
@@ -25,7 +29,7 @@ type KnownServer = {
 
 /** Servers with Deepgram's /v1/listen. */
 export function deepgramKind(
-  timeouts: DeepgramTimeouts = { keepAliveMs: 4_000, finalizeMs: 3_000 },
+  timeouts: DeepgramTimeouts = { keepAliveMs: 4_000, finalizeMs: 3_000, slowFinalizeMs: 20_000 },
 ): EngineKind {
   return serverKind(() => {
     const server: KnownServer = { refusesFinalize: false }
@@ -108,6 +112,7 @@ class DeepgramProtocol implements ServerProtocol {
         session.warn('speech server warning', String(message))
         break
     }
+    if (this.#finalizeTimer !== null) this.#awaitFinalize()
   }
 
   send(samples: Int16Array): void {
@@ -140,7 +145,8 @@ class DeepgramProtocol implements ServerProtocol {
 
   stop(): void {
     clearInterval(this.#keepAliveTimer)
-    if (this.#finalizeTimer !== null) clearTimeout(this.#finalizeTimer)
+    clearTimeout(this.#finalizeTimer ?? undefined)
+    this.#finalizeTimer = null
   }
 
   /** Whether finals cover the sent audio, except for this much at its end. */
@@ -171,6 +177,8 @@ class DeepgramProtocol implements ServerProtocol {
     if (!isRecord(best) || startMs === null || durationMs === null) {
       return this.#session.fail('broken', 'results without an alternative')
     }
+    const { version } = asRecord(asRecord(frame['metadata'])['model_info'])
+    if (version === 'whisperlivekit') this.#server.refusesFinalize = true
     const isFinal = frame['is_final'] === true
     const endMs = startMs + durationMs
     const text = readText(best['transcript'])
@@ -203,17 +211,22 @@ class DeepgramProtocol implements ServerProtocol {
     this.#session.emit({ type: 'finalized' })
   }
 
+  /** Waits from now on: the server may be slow, as long as it sends anything. */
   #awaitFinalize(): void {
-    this.#finalizeTimer = setTimeout(() => {
-      // An emitted partial must still become a final.
-      if (this.#isUtteranceOpen) this.#awaitFinalize()
-      else this.#finalized()
-    }, this.#timeouts.finalizeMs)
+    clearTimeout(this.#finalizeTimer ?? undefined)
+    const { finalizeMs, slowFinalizeMs } = this.#timeouts
+    const isSlow = !this.#isCovered(resultDelayMs)
+    // An emitted partial must still become a final.
+    const expire = () => (this.#isUtteranceOpen ? this.#awaitFinalize() : this.#finalized())
+    this.#finalizeTimer = setTimeout(expire, isSlow ? slowFinalizeMs : finalizeMs)
   }
 
-  /** Called twice per `keepAliveMs`, so that the server never waits longer. */
+  /**
+   * Called twice per `keepAliveMs`, so that the server never waits longer. After `CloseStream` a
+   * server may read nothing more, and with an unread frame not even answers to its pings.
+   */
   #keepAlive(): void {
-    if (!this.#hasSent) this.#session.sendJson({ type: 'KeepAlive' })
+    if (!this.#hasSent && !this.#isClosing) this.#session.sendJson({ type: 'KeepAlive' })
     this.#hasSent = false
   }
 }

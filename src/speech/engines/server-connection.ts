@@ -12,6 +12,7 @@ export type ServerAddress = {
 type ConnectionListener = {
   opened(): void
   received(data: unknown): void
+  pinged(): void
   /** The connection failed or was closed. */
   closed(kind: EngineErrorKind, message: string): void
 }
@@ -27,6 +28,7 @@ export function connect(address: ServerAddress, listener: ConnectionListener): W
     listener.opened()
   }
   socket.onmessage = ({ data }: MessageEvent<unknown>) => listener.received(data)
+  socket.addEventListener('ping', () => listener.pinged())
   socket.onerror = (event) => {
     // The message quotes the URL, so only the status is read from it.
     const message = 'message' in event ? String(event.message) : ''

@@ -218,6 +218,7 @@ export class ServerSession {
         if (!this.#isDisconnected) this.#protocol.opened()
       },
       received: (data) => this.#onMessage(data),
+      pinged: () => this.emit({ type: 'alive' }),
       closed: (kind, message) => this.#onDisconnected(kind, message),
     })
   }
@@ -239,7 +240,10 @@ export class ServerSession {
     if (this.#isDisconnected) return
     const text = typeof data === 'string' ? data : '(binary)'
     const frame = text.length > frameCharsMax ? null : parseJson(text)
-    if (isRecord(frame)) return this.#protocol.received(frame)
+    if (isRecord(frame)) {
+      this.emit({ type: 'alive' })
+      return this.#protocol.received(frame)
+    }
     const quoted = text.slice(0, quotedCharsMax)
     this.#onDisconnected('broken', `the server sent an invalid frame: ${quoted}`)
   }

@@ -4,9 +4,12 @@ import { msToSamples, samplesToMs } from '#speech/engine.ts'
 import type { EngineConnection } from './engine-connection.ts'
 import { ReplayBuffer } from './replay-buffer.ts'
 
-type FinalizeRequest = { readonly id: string; readonly position: number }
+/** `id`: null if not the client requested it. */
+type FinalizeRequest = { readonly id: string | null; readonly position: number }
 
 type Handover = {
+  /** Whether finals of the audio sent so far are needed before the engine receives more. */
+  needsFinals(connection: EngineConnection): boolean
   /** Ends a connection near its limit; returns whether it must not receive more audio. */
   leavesNearLimit(connection: EngineConnection): boolean
   /** Ends a connection that returns finals only at its end. */
@@ -21,14 +24,15 @@ const finalizesMax = 1_000
 
 /**
  * Sends the audio of a session to its current engine: never more than the engine can process soon,
- * and never past a position for which finals are requested, until the engine has answered. Owns the replay buffer and the
- * outstanding finalize requests, which outlive engines. Positions are samples of the session.
+ * and never past a position for which finals are requested, until the engine has answered. Owns the
+ * replay buffer and the outstanding finalize requests, which outlive engines. Positions are samples
+ * of the session.
  */
 export class AudioSender {
+  readonly sampleRateHz: number
   readonly buffer: ReplayBuffer
   /** The position that the current engine has received. */
   sentUntil = 0
-  readonly #sampleRateHz: number
   /** Audio that an engine may have received but not processed. */
   readonly #inFlightMsMax: number
   readonly #samplesMax: number
@@ -46,20 +50,20 @@ export class AudioSender {
     { inFlightMsMax, replayMsMax }: Config['speech'],
     handover: Handover,
   ) {
-    this.#sampleRateHz = sampleRateHz
+    this.sampleRateHz = sampleRateHz
     this.#inFlightMsMax = inFlightMsMax
     this.#handover = handover
-    // Audio waiting for the engine comes on top of the audio kept for replay.
-    this.#samplesMax = this.toSamples(replayMsMax + inFlightMsMax + pieceMsMax)
+    // Audio waiting for the engine comes on top of the audio kept for replay; a piece exceeds each.
+    this.#samplesMax = this.toSamples(replayMsMax + inFlightMsMax + 2 * pieceMsMax)
     this.buffer = new ReplayBuffer(this.#samplesMax)
   }
 
   toMs(samples: number): number {
-    return samplesToMs(samples, this.#sampleRateHz)
+    return samplesToMs(samples, this.sampleRateHz)
   }
 
   toSamples(ms: number): number {
-    return msToSamples(ms, this.#sampleRateHz)
+    return msToSamples(ms, this.sampleRateHz)
   }
 
   /** Sends to this engine from now on, starting at the position. */
@@ -72,6 +76,16 @@ export class AudioSender {
   detach(): void {
     this.#connection = null
     this.#finalizingAt = null
+  }
+
+  /** What the current engine has received. */
+  sentMs(): number {
+    return this.toMs(this.sentUntil)
+  }
+
+  /** How much of that could be sent again. */
+  replayableMs(): number {
+    return this.toMs(this.sentUntil - this.buffer.start)
   }
 
   /** Whether the input has ended and all of it was sent. */
@@ -105,7 +119,7 @@ export class AudioSender {
     this.#finalizes = [...this.#finalizes, { id, position: this.buffer.end }]
   }
 
-  /** The id of the finalize request that the engine is processing. */
+  /** The id of the client's finalize request that the engine is processing. */
   finalizingId(): string | null {
     return this.#finalizingAt === null ? null : (this.#finalizes[0]?.id ?? null)
   }
@@ -157,6 +171,10 @@ export class AudioSender {
     }
     const waiting = this.buffer.end - this.sentUntil
     if (waiting === 0 || this.#handover.leavesNearLimit(connection)) return false
+    if (this.#handover.needsFinals(connection)) {
+      this.#finalizes = [{ id: null, position: this.sentUntil }, ...this.#finalizes]
+      return true
+    }
     const count = Math.min(
       this.#acceptableSamples(connection, waiting),
       (finalizeAt ?? this.buffer.end) - this.sentUntil,

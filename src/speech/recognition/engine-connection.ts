@@ -24,7 +24,7 @@ type ConnectionListener = {
   failed(failure: ConnectionFailure, error: EngineError): void
 }
 
-/** `stalled`: no progress for `engineStallMs` despite unprocessed audio. */
+/** `stalled`: no progress for `engineStallMs` despite unprocessed audio, longer if it shows life. */
 export type ConnectionFailure = 'failed' | 'stalled'
 
 /** Unprocessed audio up to this length does not count as work: engines buffer that much. */
@@ -152,6 +152,9 @@ export class EngineConnection {
     } else if (event.type === 'ended') {
       this.#close()
       this.#listener?.ended()
+    } else if (event.type === 'alive') {
+      this.#watchdog?.extend()
+      this.#listener?.received(event)
     } else {
       const shifted = shiftEvent(event, this.#originMs)
       this.#watchProgress(this.#isProgress(shifted))

@@ -17,8 +17,10 @@ export type FailoverContext = RecognitionDeps & {
 export type FailoverListener = {
   /** Every event except endings and `finalized`, with times of the session. */
   received(event: EngineEvent): void
-  /** The engine has returned all finals of the audio before this time. */
-  flushed(untilMs: number): void
+  /** The engine has returned all finals of this audio; false: it is mute and to be replaced. */
+  flushed(untilMs: number): boolean
+  /** Whether finals of the audio sent so far are needed before the engine receives more. */
+  needsFinals(connection: EngineConnection): boolean
   /** A new engine continues at this time. */
   restarted(atMs: number): void
   /** `writable`, `finalized` and warnings, for the client. */
@@ -51,7 +53,6 @@ export class EngineFailover {
   readonly sender: AudioSender
   readonly #context: FailoverContext
   readonly #listener: FailoverListener
-  readonly #sampleRateHz: number
   readonly #search: EngineSearch
   #connection: EngineConnection | null = null
   /** `end` was called on the connection. */
@@ -65,12 +66,11 @@ export class EngineFailover {
 
   constructor(first: EngineConnection, context: FailoverContext, listener: FailoverListener) {
     const { request, settings } = context
-    const { sampleRateHz } = first.engine
     this.#context = context
     this.#listener = listener
     this.engine = first.engine
-    this.#sampleRateHz = sampleRateHz
-    this.sender = new AudioSender(sampleRateHz, settings, {
+    this.sender = new AudioSender(first.engine.sampleRateHz, settings, {
+      needsFinals: (connection) => listener.needsFinals(connection),
       leavesNearLimit: (connection) => this.#leaveNearLimit(connection),
       endForFinals: () => this.#endForFinals(),
     })
@@ -85,11 +85,6 @@ export class EngineFailover {
   /** What the current engine has processed; null without one. */
   processedMs(): number | null {
     return this.#connection?.processedMs ?? null
-  }
-
-  /** What the current engine has received. */
-  sentMs(): number {
-    return this.sender.toMs(this.sender.sentUntil)
   }
 
   writableMs(): number {
@@ -119,9 +114,9 @@ export class EngineFailover {
   }
 
   /** Aborts the current engine and replays audio without a final to a new one. */
-  replace(reason: RolloverReason): void {
+  replaceMute(): void {
     this.#connection?.abort()
-    this.#onLost(reason)
+    this.#onLost('mute')
   }
 
   close(): void {
@@ -136,7 +131,7 @@ export class EngineFailover {
     this.engine = connection.engine
     this.sessions += 1
     this.sender.attach(connection, position)
-    connection.start(position, this.#sampleRateHz, this.#context.settings, {
+    connection.start(position, this.sender.sampleRateHz, this.#context.settings, {
       received: (event) => this.#onEvent(event),
       ended: () => this.#onEnded(),
       failed: (failure, error) => this.#onFailed(failure, error),
@@ -167,7 +162,7 @@ export class EngineFailover {
     const limitMs = connection.engine.limits.sessionMsMax
     const remainingMs = limitMs - connection.writtenMs()
     if (remainingMs > Math.min(limitMarginMsMax, limitMs * limitMarginShare)) return false
-    const sentMs = this.sentMs()
+    const sentMs = this.sender.sentMs()
     const { activity, ledger } = this.#context
     const isQuiet = activity.isQuietAt(sentMs)
     if (!isQuiet && remainingMs > 0) return false
@@ -187,7 +182,7 @@ export class EngineFailover {
     return true
   }
 
-  /** The next engine continues exactly where these finals end. */
+  /** The next engine continues exactly where the client requested finals. */
   #endForFinals(): void {
     this.#reason = 'finalize'
     this.#seam = this.sender.sentUntil
@@ -198,10 +193,10 @@ export class EngineFailover {
   #onEvent(event: EngineEvent): void {
     if (event.type === 'finalized') {
       const position = this.sender.finalizeAnswered()
-      this.#listener.flushed(this.sender.toMs(position))
-      this.#reportFinalized(position)
+      if (this.#listener.flushed(this.sender.toMs(position))) this.#reportFinalized(position)
+      else this.replaceMute()
     } else {
-      this.#search.progressed()
+      this.#search.received(event)
       this.#listener.received(event)
     }
     this.#send()
@@ -209,7 +204,10 @@ export class EngineFailover {
 
   #onEnded() {
     if (!this.#isConnectionEnding) return this.#onLost('failed')
-    this.#listener.flushed(this.sentMs())
+    if (!this.#listener.flushed(this.sender.sentMs())) return this.#onLost('mute')
+    // Without a request of the client, the next engine receives speech again that was cut or omitted.
+    const isOwn = this.#reason === 'finalize' && this.sender.finalizingId() === null
+    if (isOwn && this.#context.ledger.isSpeechMissing(this.sender.sentMs())) this.#seam = null
     this.#reportFinalized(this.sender.sentUntil)
     this.#detach()
     if (this.sender.isComplete()) this.#finish()
@@ -217,8 +215,8 @@ export class EngineFailover {
   }
 
   #onFailed(failure: ConnectionFailure, error: EngineError): void {
-    const engine = this.engine.name
-    this.#context.log.warn('speech engine session failed', { engine, how: failure, error })
+    const fields = { engine: this.engine.name, how: failure, error }
+    this.#context.log.warn('speech engine session failed', fields)
     if (failure === 'stalled') this.#search.stalled()
     this.#onLost(error.kind === 'limit' ? 'limit' : failure)
   }
@@ -290,7 +288,8 @@ export class EngineFailover {
 
   #reportFinalized(position: number): void {
     for (const { id, position: at } of this.sender.takeFinalizes(position)) {
-      this.#listener.emit({ type: 'finalized', id, audioMs: this.sender.toMs(at) })
+      const audioMs = this.sender.toMs(at)
+      if (id !== null) this.#listener.emit({ type: 'finalized', id, audioMs })
     }
   }
 

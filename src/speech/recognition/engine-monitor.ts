@@ -1,7 +1,11 @@
 import type { Config } from '#config/schema.ts'
+import type { AudioSender } from './audio-sender.ts'
+import type { EngineConnection } from './engine-connection.ts'
 import { LagMeter, LatencyMeter } from './latency.ts'
 import { SilenceDetector, type SilentSpeech, type SpeechActivity } from './speech-activity.ts'
 
+/** From this share of `replayMsMax` without finals on, they are requested in a pause. */
+const fullShare = 3 / 4
 /** Speech that follows a text within this time may belong to it. */
 const textDelayMsMin = 1_000
 
@@ -11,13 +15,16 @@ export class EngineMonitor {
   readonly #lag: LagMeter
   readonly #latency = new LatencyMeter()
   readonly #silence: SilenceDetector
+  readonly #replayMsMax: number
   /** How late the newest text was, if the engine does not report its progress. */
   #textDelayMs = 0
 
-  constructor(activity: SpeechActivity, isLive: boolean, { lagMsMax, muteMs }: Config['speech']) {
+  constructor(activity: SpeechActivity, isLive: boolean, settings: Config['speech']) {
+    const { lagMsMax, muteMs, replayMsMax } = settings
     this.#activity = activity
     this.#lag = new LagMeter(isLive, lagMsMax)
     this.#silence = new SilenceDetector(muteMs, activity.spans)
+    this.#replayMsMax = replayMsMax
   }
 
   /** Audio was received. */
@@ -59,12 +66,31 @@ export class EngineMonitor {
   }
 
   /** Returns speech without text, as `SilenceDetector.check`. */
-  checkSilence(
-    processedMs: number,
-    hasPartials: boolean,
-    isEstimated: boolean,
-  ): SilentSpeech | null {
-    return this.#silence.check(processedMs, hasPartials, isEstimated)
+  checkSilence(processedMs: number, hasPartials: boolean): SilentSpeech | null {
+    return this.#silence.check(processedMs, hasPartials)
+  }
+
+  /**
+   * Whether to ask the engine for its finals before it receives more: it has returned no text for
+   * much speech, or little more can be kept for replay. Its answer shows whether it is only slow.
+   */
+  needsFinals({ engine, processedMs }: EngineConnection, sender: AudioSender): boolean {
+    const { partials, finalize } = engine.features
+    if (!finalize) return false
+    if (this.isFull(sender)) return true
+    return this.#isQuiet(sender) && this.#silence.find(processedMs, partials) !== null
+  }
+
+  /** Whether finals must come soon, so that no audio without a final is dropped. */
+  isFull(sender: AudioSender): boolean {
+    const replayableMs = sender.replayableMs()
+    if (replayableMs < this.#replayMsMax * fullShare) return false
+    return replayableMs >= this.#replayMsMax || this.#isQuiet(sender)
+  }
+
+  /** A request for finals cuts no word here. */
+  #isQuiet(sender: AudioSender): boolean {
+    return this.#activity.isQuietAt(sender.sentMs())
   }
 
   summary() {

@@ -1,6 +1,6 @@
 import type { Config } from '#config/schema.ts'
 import { sleep } from '#lib/deadline.ts'
-import type { EngineError } from '#speech/engine.ts'
+import type { EngineError, EngineEvent } from '#speech/engine.ts'
 import {
   type EngineConnection,
   type EngineRequest,
@@ -17,6 +17,8 @@ type SearchListener = {
 
 const pauseMsMin = 100
 const pauseMsMax = 4_000
+/** How long it searches, in periods of `engineStallMs`: a session that waits loses nothing. */
+const periodsMax = 4
 const failureWindowMs = 600_000
 /** Consecutive engines that process nothing: the client, which is not read, may have left or ended. */
 const stalledMax = 3
@@ -40,9 +42,12 @@ export class EngineSearch {
     this.#listener = listener
   }
 
-  /** The engine processed audio. */
-  progressed(): void {
-    this.#stalled = 0
+  /** The engine returned something. */
+  received(event: EngineEvent): void {
+    const isSign = event.type === 'alive' || (event.type === 'progress' && event.estimated)
+    if (!isSign) this.#stalled = 0
+    // Earlier failures have cost no text, and the next engine starts after this one.
+    if (event.type === 'final') this.#failedAt = []
   }
 
   /** The engine was given up because it made no progress. */
@@ -90,7 +95,7 @@ export class EngineSearch {
   async #run(search: AbortController, avoid: string | null): Promise<void> {
     const isCurrent = () => this.#controller === search && !search.signal.aborted
     const request = { ...this.#request, choice: { ...this.#request.choice, avoid } }
-    const timeout = AbortSignal.timeout(this.#settings.engineStallMs)
+    const timeout = AbortSignal.timeout(this.#settings.engineStallMs * periodsMax)
     try {
       const signal = AbortSignal.any([search.signal, timeout])
       const connection = await openWithRetries(request, signal, () => {

@@ -9,6 +9,10 @@ type LedgerTotals = Pick<RecognitionStats, 'silenceMs' | 'untranscribedMs' | 'ga
 type ClassifiedSpan = { readonly coveredMs: number; readonly gaps: readonly TimeSpan[] }
 
 const gapsMax = 100
+/** Shorter speech without a final is the end of a word whose times are inexact. */
+const missingMsMin = 500
+/** Silence kept before speech for a new engine, in case the detector missed its beginning. */
+const keptSilenceMs = 2_000
 /** Sound of up to this length after a final with a pause is the end of its last word. */
 const afterPauseMs = 200
 /** After a final during speech only the detector's resolution is tolerated. */
@@ -67,6 +71,17 @@ export class AudioLedger {
       first.endMs - this.settledMs <= this.#trailingMs &&
       !this.#speech.isInProgressAt(first.endMs)
     return isTrailing ? (second?.startMs ?? null) : first.startMs
+  }
+
+  /** Audio before this time is settled, or silence in which no engine has found text. */
+  neededFromMs(receivedMs: number, isTextOpen: boolean): number {
+    if (isTextOpen) return this.settledMs
+    return Math.max(this.settledMs, (this.pendingFromMs() ?? receivedMs) - keptSilenceMs)
+  }
+
+  /** Whether an engine that has returned all finals of this audio has omitted speech or cut it. */
+  isSpeechMissing(untilMs: number): boolean {
+    return totalMs(this.#speech.within(this.settledMs, untilMs)) >= missingMsMin
   }
 
   totals(receivedMs: number): LedgerTotals {

@@ -1,4 +1,3 @@
-import type { Config } from '#config/schema.ts'
 import { Watchdog } from '#lib/deadline.ts'
 import type { Engine, EngineEvent } from '#speech/engine.ts'
 import type { EngineConnection, EngineRequest } from './engine-connection.ts'
@@ -20,9 +19,6 @@ import { engineMute, warning } from './warnings.ts'
 type Partial = Extract<EngineEvent, { type: 'partial' }>
 type Final = Extract<EngineEvent, { type: 'final' }>
 
-/** Silence kept before speech for a new engine, in case the detector missed its beginning. */
-const keptSilenceMs = 2_000
-
 /**
  * Recognises the audio of one client session on one continuous timeline, across engine failures. It
  * limits the audio that an engine has not processed, keeps audio without a final for replay to a new
@@ -35,7 +31,7 @@ export class Recognition {
   /** The rate of the samples to write. It never changes, even if a later engine uses another. */
   readonly sampleRateHz: number
   readonly #options: RecognitionOptions
-  readonly #settings: Config['speech']
+  readonly #finalizeMs: number
   readonly #activity: SpeechActivity
   readonly #ledger: AudioLedger
   readonly #monitor: EngineMonitor
@@ -64,7 +60,7 @@ export class Recognition {
     this.engine = connection.engine
     this.sampleRateHz = sampleRateHz
     this.#options = options
-    this.#settings = settings
+    this.#finalizeMs = settings.finalizeMs
     this.#activity = new SpeechActivity(sampleRateHz)
     this.#ledger = new AudioLedger(this.#activity.spans)
     this.#monitor = new EngineMonitor(this.#activity, options.live, settings)
@@ -75,6 +71,7 @@ export class Recognition {
       {
         received: (event) => this.#onEvent(event),
         flushed: (untilMs) => this.#onFlushed(untilMs),
+        needsFinals: (connection) => this.#monitor.needsFinals(connection, this.#failover.sender),
         restarted: (atMs) => this.#onRestarted(atMs),
         emit: (event) => this.#emit(event),
         ended: () => this.#onEnded(),
@@ -108,8 +105,7 @@ export class Recognition {
   /** The client sends no more: a period of `finalizeMs` without progress fails the recognition. */
   expectFinals(): void {
     if (this.#finals !== null || this.#isOver) return
-    const expire = () => this.#fail('finalize_timeout')
-    this.#finals = new Watchdog(this.#settings.finalizeMs, expire)
+    this.#finals = new Watchdog(this.#finalizeMs, () => this.#fail('finalize_timeout'))
     this.#finals.begin()
   }
 
@@ -180,6 +176,9 @@ export class Recognition {
       case 'progress':
         this.#isEstimated ||= event.estimated
         break
+      case 'alive':
+        this.#finals?.extend()
+        return
       default:
     }
     this.#onProgress(event.type === 'final')
@@ -219,7 +218,7 @@ export class Recognition {
     const bounds = {
       fromMs: this.#ledger.settledMs,
       processedMs: this.#failover.processedMs() ?? this.#processedMs,
-      sentMs: this.#failover.sentMs(),
+      sentMs: this.#failover.sender.sentMs(),
       endpointingMs: this.#options.endpointingMs,
     }
     return estimateSpan(span, bounds, this.#activity.spans)
@@ -234,19 +233,27 @@ export class Recognition {
     if (hasAdvanced) this.#finals?.begin()
     if (hasAdvanced || hasFinal) this.#emit({ type: 'progress' })
     this.checkLag()
-    const { partials } = this.#failover.engine.features
-    const silent = this.#monitor.checkSilence(processedMs, partials, this.#isEstimated)
-    if (silent === null) return
-    const isReplaced = !silent.isConfirmed && this.#failover.mayReplace()
-    this.#emit(engineMute(silent, isReplaced))
-    if (isReplaced) this.#failover.replace('mute')
+    const { finalize, partials } = this.#failover.engine.features
+    if (!finalize && this.#isMute(processedMs, partials)) this.#failover.replaceMute()
   }
 
-  /** An engine without times has returned all text before this time. */
-  #onFlushed(untilMs: number): void {
+  /** The engine has returned all text before this time. Returns whether it works. */
+  #onFlushed(untilMs: number): boolean {
     this.#finals?.begin()
     if (this.#isEndEstimated) this.#ledger.addFinal(this.#ledger.settledMs, untilMs, true)
     this.#isEndEstimated = false
+    if (this.#isMute(untilMs, true)) return false
+    if (this.#monitor.isFull(this.#failover.sender)) this.#ledger.writeOff(untilMs)
+    this.#dropSettled()
+    return true
+  }
+
+  #isMute(processedMs: number, hasPartials: boolean): boolean {
+    const silent = this.#monitor.checkSilence(processedMs, hasPartials)
+    if (silent === null) return false
+    const isReplaced = !silent.isConfirmed && this.#failover.mayReplace()
+    this.#emit(engineMute(silent, isReplaced))
+    return isReplaced
   }
 
   #onRestarted(atMs: number): void {
@@ -259,13 +266,11 @@ export class Recognition {
     this.#finish((stats) => ({ type: 'ended', stats }))
   }
 
-  /** Releases settled audio; silence is kept only if the engine has found text in it. */
+  /** Releases audio that no further engine needs. */
   #dropSettled(): void {
-    const settledMs = this.#ledger.settledMs
-    const speechFromMs = this.#ledger.pendingFromMs() ?? this.#activity.receivedMs()
-    const keepsSilence = this.#transcripts.isOpen
-    const silentUntilMs = Math.max(settledMs, speechFromMs - keptSilenceMs)
-    this.#failover.sender.dropBefore(keepsSilence ? settledMs : silentUntilMs)
+    const receivedMs = this.#activity.receivedMs()
+    const neededFromMs = this.#ledger.neededFromMs(receivedMs, this.#transcripts.isOpen)
+    this.#failover.sender.dropBefore(neededFromMs)
   }
 
   #fail(code: RecognitionFailure): void {

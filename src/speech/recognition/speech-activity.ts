@@ -105,8 +105,6 @@ export class SilenceDetector {
   readonly #speechMsMax: number
   readonly #spans: SpeechSpans
   #fromMs = 0
-  /** When the engine last returned text or started. */
-  #textAt = performance.now()
   #detections = 0
 
   constructor(speechMsMax: number, spans: SpeechSpans) {
@@ -117,34 +115,35 @@ export class SilenceDetector {
   /** A new engine starts at this time of the session. */
   restart(atMs: number): void {
     this.#fromMs = atMs
-    this.#textAt = performance.now()
   }
 
   /** The engine returned text when it had processed this much. */
   textReturned(processedMs: number): void {
     this.#fromMs = Math.max(this.#fromMs, processedMs)
-    this.#textAt = performance.now()
     this.#detections = 0
   }
 
-  /**
-   * Returns speech without text once it exceeds the limit, else null. Reported once for each of two
-   * engines, then not again until an engine returns text. If the progress is estimated, the engine
-   * may still be processing, so that much time must also have passed.
-   */
-  check(processedMs: number, hasPartials: boolean, isEstimated: boolean): SilentSpeech | null {
+  /** Returns speech without text once it exceeds the limit, else null. */
+  find(processedMs: number, hasPartials: boolean): (TimeSpan & { speechMs: number }) | null {
     const all = this.#spans.within(this.#fromMs, processedMs)
     // Without partials, text can only be missing where the utterance has ended.
     const spans = hasPartials ? all : all.filter(({ endMs }) => endMs + finalDelayMs <= processedMs)
     const speechMs = totalMs(spans)
     const [first] = spans
     if (first === undefined || speechMs < this.#speechMsMax) return null
-    if (isEstimated && performance.now() - this.#textAt < this.#speechMsMax) return null
+    return { startMs: first.startMs, endMs: processedMs, speechMs }
+  }
+
+  /**
+   * As `find`, for an engine that has returned the text of all that it processed. Speech is returned
+   * once for each of two engines, then not again until an engine returns text.
+   */
+  check(processedMs: number, hasPartials: boolean): SilentSpeech | null {
+    const found = this.find(processedMs, hasPartials)
+    if (found === null) return null
     this.#fromMs = processedMs
     this.#detections += 1
-    if (this.#detections > 2) return null
-    const isConfirmed = this.#detections === 2
-    return { startMs: first.startMs, endMs: processedMs, speechMs, isConfirmed }
+    return this.#detections > 2 ? null : { ...found, isConfirmed: this.#detections === 2 }
   }
 }
 

@@ -12,7 +12,7 @@ import {
 
 const peers: DeepgramPeer[] = []
 const rate = 16_000
-const quick = { keepAliveMs: 20, finalizeMs: 30 }
+const quick = { keepAliveMs: 20, finalizeMs: 30, slowFinalizeMs: 60 }
 
 afterEach(async () => {
   await Promise.all(peers.splice(0).map((peer) => peer.stop()))
@@ -225,7 +225,8 @@ test('finalize followed by end answers both', async () => {
   await eventually('both were requested', () => connection.texts.length === 2)
   connection.send({ type: 'Metadata', request_id: 'r' })
   await recorder.waitFor('ended')
-  expect(recorder.events.map(({ type }) => type)).toEqual(['finalized', 'ended'])
+  const kinds = recorder.events.map(({ type }) => type).filter((type) => type !== 'progress')
+  expect(kinds).toEqual(['finalized', 'ended'])
 })
 
 test('a close without metadata ends the session if all results arrived, else fails it', async () => {
@@ -256,6 +257,16 @@ test('keepalives are sent during a pause', async () => {
   recorder.session.abort()
   const connection = await peer.connection()
   await eventually('the connection is closed', () => connection.closed !== null)
+})
+
+test('no keepalive follows the request to end', async () => {
+  const { peer, config, deps } = arrange({ mute: true })
+  const recorder = await openSession(deepgramKind(quick).create(config, deps))
+  recorder.session.end()
+  await eventually('the end was requested', () => peer.received().commands.includes('CloseStream'))
+  await Bun.sleep(quick.keepAliveMs * 5)
+  expect(peer.received().commands.at(-1)).toBe('CloseStream')
+  recorder.session.abort()
 })
 
 test('close code 1011 fails the session and logs the reason', async () => {

@@ -236,3 +236,44 @@ test('estimated progress never decreases', async () => {
   )
   recorder.session.abort()
 })
+
+test('a commit that a slow server answers late is awaited, by finalize and by end', async () => {
+  for (const request of ['finalize', 'end'] as const) {
+    const { peer, engine } = arrange({ answersCommits: false })
+    const recorder = await openSession(engine)
+    recorder.session.write(tone(500, rate))
+    recorder.session[request]()
+    const connection = await peer.connection()
+    await eventually(
+      'the commit was sent',
+      () => connection.texts.at(-1)?.includes('commit') === true,
+    )
+    // Longer than for an answer that never comes because the server closed the item itself.
+    await Bun.sleep(2_200)
+    connection.sendTogether([committed(1), completedOf(1, 'late')])
+    const answer = request === 'finalize' ? 'finalized' : 'ended'
+    await recorder.waitFor(answer)
+    const kinds = recorder.events.map(({ type }) => type).filter((type) => type !== 'progress')
+    expect(kinds.slice(kinds.indexOf('final'))).toEqual(['final', answer])
+    expect(recorder.finals()).toEqual(['late'])
+    recorder.session.abort()
+  }
+})
+
+test('a commit that closes nothing because the server has detected the pause is given up', async () => {
+  const { peer, engine } = arrange({ answersCommits: false })
+  const recorder = await openSession(engine)
+  recorder.session.write(tone(500, rate))
+  recorder.session.finalize()
+  const connection = await peer.connection()
+  await eventually(
+    'the commit was sent',
+    () => connection.texts.at(-1)?.includes('commit') === true,
+  )
+  const stopped = { audio_end_ms: 500, item_id: 'item_1' }
+  connection.send({ type: 'input_audio_buffer.speech_stopped', ...stopped })
+  connection.sendTogether([committed(1), completedOf(1, 'own')])
+  await recorder.waitFor('finalized')
+  expect(recorder.finals()).toEqual(['own'])
+  recorder.session.abort()
+})

@@ -70,13 +70,13 @@ test('lost speech fails the request, or is listed with verbose_json', async () =
   const scripts = [{ crashAtMs: 5_000 }]
   const fields = { file: monologue.file, model }
   for (const form of ['json', 'text', 'srt', 'vtt']) {
-    const { server, engine } = await start({ scripts, wordsMax: 200 }, options)
+    const { server, engine } = await start({ scripts, wordsMax: 200, canFinalize: false }, options)
     const response = await server.post({ ...fields, response_format: form })
     expect(response.status).toBe(502)
     expect(await codeOf(response)).toBe('audio_lost')
     await givenBack(server, engine)
   }
-  const { server, engine } = await start({ scripts, wordsMax: 200 }, options)
+  const { server, engine } = await start({ scripts, wordsMax: 200, canFinalize: false }, options)
   const response = await server.post({ ...fields, response_format: 'verbose_json' })
   const transcript = Object(await response.json())
   expect(transcript.untranscribed_ms).toBeGreaterThan(1_000)

@@ -27,6 +27,7 @@ export type PeerConnection = {
   sendRaw(frame: string | Uint8Array): void
   /** Sends several frames that arrive in one read. */
   sendTogether(frames: readonly unknown[]): void
+  ping(): void
   close(code?: number, reason?: string): void
   /** Closes without a closing handshake. */
   vanish(): void
@@ -115,6 +116,7 @@ function wrapSocket(socket: ServerWebSocket<SocketData>): Wrapped {
     sendTogether(frames) {
       socket.cork(() => frames.forEach(send))
     },
+    ping: () => void socket.ping(),
     close: (code, reason) => socket.close(code, reason),
     vanish: () => socket.terminate(),
     stopReading: () => socket.pause(),

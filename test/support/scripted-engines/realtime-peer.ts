@@ -27,6 +27,8 @@ export type RealtimeScript = {
   readonly neverReady?: boolean
   /** Items are announced but transcribed by the test. */
   readonly manual?: boolean
+  /** Commits are answered by the test. */
+  readonly answersCommits?: boolean
   readonly sessionError?: JsonObject
 } & Pick<PeerScript, 'refuse' | 'silent' | 'upgradeDelayMs'>
 
@@ -113,7 +115,7 @@ function take(connection: PeerConnection, state: RealtimeState, frame: JsonObjec
       append(connection, state, String(frame['audio']))
       break
     case 'input_audio_buffer.commit':
-      commit(connection, state)
+      if (state.script.answersCommits ?? true) commit(connection, state)
       break
     default:
       state.fault = `unknown: ${frame['type']}`

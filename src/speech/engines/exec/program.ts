@@ -8,7 +8,8 @@ import { type ExecMessage, readMessage } from './protocol.ts'
 
 /** Called in order; never after `failed` or `exited`. */
 export type ProgramListener = {
-  received(message: ExecMessage): void
+  /** Null: a line of another type, which only shows that the program works. */
+  received(message: ExecMessage | null): void
   failed(error: EngineError): void
   /** The program exited by itself; all of its output was passed on. */
   exited(code: number | null): void
@@ -130,17 +131,16 @@ export class Program {
     if (this.#phase === 'over') return
     try {
       if (!isComplete) throw new EngineError('broken', 'the program printed too long a line')
-      const message = readMessage(line)
-      if (message !== null) this.#onMessage(message)
+      this.#onMessage(readMessage(line))
     } catch (error) {
       if (!(error instanceof EngineError)) throw error
       this.#fail(error)
     }
   }
 
-  #onMessage(message: ExecMessage): void {
+  #onMessage(message: ExecMessage | null): void {
     if (this.#phase === 'serving') this.#listener?.received(message)
-    if (message.type !== 'ready' || this.#phase !== 'starting') return
+    if (message?.type !== 'ready' || this.#phase !== 'starting') return
     this.#phase = 'idle'
     clearTimeout(this.#readyTimer)
     this.#readiness.resolve()

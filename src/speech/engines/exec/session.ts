@@ -82,8 +82,9 @@ export class ExecSession implements EngineSession {
     void this.#program.stop()
   }
 
-  #onMessage(message: ExecMessage): void {
-    if (this.#isOver) return
+  #onMessage(message: ExecMessage | null): void {
+    this.#emit({ type: 'alive' })
+    if (message === null || this.#isOver) return
     if (message.type === 'partial') this.#onPartial(message)
     if (message.type === 'final') this.#onFinal(message)
     if ('audio_s' in message) this.#onProgress(toMs(message.audio_s))

@@ -33,6 +33,8 @@ export class ItemProtocol implements ServerProtocol {
   /** The latest position at which the server's uncommitted audio can start. */
   #uncommittedFromMs = 0
   #commits: (ItemCommit & { atMs: number })[] = []
+  /** Since the last commit the server has detected a pause. */
+  #coincidesWithPause = false
   #commitTimer: Timer | null = null
   #failures = 0
   /** The items that `finalize` waits for; null: not requested. */
@@ -85,6 +87,7 @@ export class ItemProtocol implements ServerProtocol {
         this.#onError(readError(frame))
         break
     }
+    if (this.#finalizing !== null || this.#isEnding) this.#awaitCommits()
   }
 
   send(samples: Int16Array): void {
@@ -106,6 +109,7 @@ export class ItemProtocol implements ServerProtocol {
   }
 
   stop(): void {
+    this.#coincidesWithPause = false
     this.#stopCommitTimer()
   }
 
@@ -117,9 +121,15 @@ export class ItemProtocol implements ServerProtocol {
     // Models hallucinate text for silence.
     if (this.#serverDetectsPauses && !hasSpeech && !this.#order.isSpeechOpen()) return
     this.#commit(isInPause)
-    this.#commitTimer ??= setTimeout(() => {
-      this.#commitTimer = null
+  }
+
+  /** Waits from now on for answers to commits, if they may never come; otherwise it is only slow. */
+  #awaitCommits(): void {
+    this.#stopCommitTimer()
+    if (!this.#coincidesWithPause || this.#order.outstanding().size > 0) return
+    this.#commitTimer = setTimeout(() => {
       this.#commits = []
+      this.#coincidesWithPause = false
       this.#respond()
     }, commitAnswerMs)
   }
@@ -128,6 +138,7 @@ export class ItemProtocol implements ServerProtocol {
     const { startMs = null, endMs = null } = this.#pauses.cut() ?? {}
     const { sentMs: atMs } = this.#session
     this.#commits.push({ startMs, endMs, isInPause, atMs })
+    this.#coincidesWithPause = false
     this.#uncommittedFromMs = atMs
     this.#session.sendJson({ type: 'input_audio_buffer.commit' })
     if (this.#commits.length <= commitsMax) return
@@ -142,6 +153,7 @@ export class ItemProtocol implements ServerProtocol {
     if (item?.isStopped) {
       const untilMs = Math.min((item.endMs ?? sentMs) + options.endpointingMs, sentMs)
       this.#uncommittedFromMs = Math.max(this.#uncommittedFromMs, untilMs)
+      this.#coincidesWithPause = this.#commits.length > 0
     }
     // A commit that coincides with a detected pause may close another item than intended.
     if (commit !== undefined || this.#commits.length > 0) this.#finalizing?.add(id)
