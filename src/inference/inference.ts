@@ -108,8 +108,7 @@ export function createInference(deps: InferenceDeps): Inference {
     const options = { retry, limitMs: deadlines.firstEventMs, streamed: true, ...operation }
     const open = new OpenCall(kind, operation.model, call)
     try {
-      const { result, release } = await open.attempt(deps, options, operation.run)
-      release()
+      const result = await open.attempt(deps, options, operation.run)
       open.complete(operation.usageOf(result))
       return result
     } catch (error) {

@@ -45,19 +45,16 @@ type AttemptOptions = {
 
 /** One admitted call to a model: its cancellation, its attempts and its record. */
 export class OpenCall {
-  /** Ends the call; follows the signal of the request. */
-  readonly controller: AbortController
   readonly record: CallRecord
   readonly #call: ModelCall
-  readonly #release: () => void
+  /** Of the attempt or pause in progress; follows the signal of the request. */
+  #current: ReturnType<typeof followSignal> | null = null
+  #abortion: { readonly reason: AppError | undefined } | null = null
   readonly #startedAtMs = performance.now()
 
   constructor(kind: CallKind, model: string, call: ModelCall) {
-    const { requestId, principal, keyId, signal } = call.context
-    const { controller, release } = followSignal(signal)
-    this.controller = controller
+    const { requestId, principal, keyId } = call.context
     this.#call = call
-    this.#release = release
     this.record = {
       kind,
       requestId,
@@ -72,6 +69,12 @@ export class OpenCall {
       firstEventMs: null,
       durationMs: 0,
     }
+  }
+
+  /** Ends the call with this error, or as a client that disconnected. */
+  abort(reason?: AppError) {
+    this.#abortion ??= { reason }
+    this.#current?.controller.abort(reason)
   }
 
   output(batch: EventBatch) {
@@ -95,20 +98,20 @@ export class OpenCall {
   }
 
   close(): CallRecord {
-    this.#release()
+    this.#current?.release()
     this.record.durationMs = performance.now() - this.#startedAtMs
     return this.record
   }
 
   /**
    * Calls the targets in order, and then again, until one attempt succeeds. Throws the last failure as
-   * an `AppError`. The context of the successful attempt follows this call until `release`.
+   * an `AppError`. The context of the successful attempt follows this call until it is closed.
    */
   async attempt<T>(
     { adapters, transport, limits }: InferenceDeps,
     options: AttemptOptions,
     run: (adapter: Adapter, context: AdapterContext) => Promise<T>,
-  ): Promise<{ result: T; release: () => void }> {
+  ): Promise<T> {
     const { context: requestContext, targets } = this.#call
     const { limitMs } = options
     for (let retries = 0; ; retries++) {
@@ -117,7 +120,7 @@ export class OpenCall {
       this.record.target = target
       this.record.retries = retries
       const { upstream, model } = target
-      const { controller, release } = followSignal(this.controller.signal)
+      const controller = this.#follow()
       const { signal } = controller
       const streamed = options.streamed || !upstream.quirks.unstreamed
       const expire = () => controller.abort(firstEventTimeout(limitMs))
@@ -125,18 +128,30 @@ export class OpenCall {
       let failure: AppError
       try {
         const context = { upstream, model, transport, limits, signal, requestContext, streamed }
-        return { result: await run(adapters[upstream.kind], context), release }
+        return await run(adapters[upstream.kind], context)
       } catch (error) {
-        release()
         failure = failureOf(hideUpstreamIn(error, upstream))
       } finally {
         clearTimeout(timer)
       }
       const untriedUpstream = retries + 1 < targets.length
       const pauseMs = pauseBeforeRetryMs(failure, retries, { ...options.retry, untriedUpstream })
-      if (pauseMs === null || this.controller.signal.aborted) throw failure
-      await sleep(pauseMs, this.controller.signal)
+      if (pauseMs === null || this.#isAborted()) throw failure
+      await sleep(pauseMs, this.#follow().signal)
     }
+  }
+
+  #isAborted(): boolean {
+    return this.#abortion !== null || this.#call.context.signal.aborted
+  }
+
+  /** A controller for the next attempt or pause; that of the last one is released. */
+  #follow(): AbortController {
+    this.#current?.release()
+    this.#current = followSignal(this.#call.context.signal)
+    const { controller } = this.#current
+    if (this.#abortion !== null) controller.abort(this.#abortion.reason)
+    return controller
   }
 }
 

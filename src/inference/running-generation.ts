@@ -25,7 +25,7 @@ type Started = {
   readonly watchdog: Watchdog
   readonly totalTimer: Timer
   /** Set after the first output. */
-  output: { readonly batches: AsyncIterator<EventBatch>; readonly release: () => void } | null
+  batches: AsyncIterator<EventBatch> | null
 }
 
 /** One generation, from admission to settling. See `Generate` for its contract. */
@@ -83,7 +83,7 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
 
   /** Ends the generation with this error, or as a client that disconnected. */
   abort(error?: AppError) {
-    this.#started?.call.controller.abort(error)
+    this.#started?.call.abort(error)
   }
 
   #start() {
@@ -102,7 +102,7 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
       call,
       watchdog: new Watchdog(gapMs, () => this.abort(gapTimeout(gapMs))),
       totalTimer: setTimeout(() => this.abort(totalTimeout(totalMs)), totalMs),
-      output: null,
+      batches: null,
     }
     this.#started = started
     const options = { retry, limitMs, streamed: job.streamed ?? true }
@@ -111,18 +111,18 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
         readFirstOutput(adapter.generate(job.request, context)[Symbol.asyncIterator]()),
       )
       .then(
-        ({ result: { first, batches }, release }) => {
-          started.output = { batches, release }
+        ({ first, batches }) => {
+          started.batches = batches
           this.#deliver(started, first)
         },
         (error: unknown) => this.#fail(started, error),
       )
   }
 
-  #read({ output, watchdog }: Started) {
-    if (output === null) throw new Error('one pull at a time')
+  #read({ batches, watchdog }: Started) {
+    if (batches === null) throw new Error('one pull at a time')
     watchdog.begin()
-    pull(output.batches, this)
+    pull(batches, this)
   }
 
   #deliver(started: Started, batch: EventBatch) {
@@ -159,10 +159,7 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
       started.watchdog.stop()
       clearTimeout(started.totalTimer)
       this.#admission.leave(this)
-      if (started.output !== null) {
-        started.output.release()
-        closeInBackground(started.output.batches)
-      }
+      if (started.batches !== null) closeInBackground(started.batches)
       this.#deps.onSettled(started.call.close(), this.#job)
     }
     this.emitEnd(failure)

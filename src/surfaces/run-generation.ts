@@ -24,30 +24,31 @@ type RunGenerationOptions<Result> = {
 
 /** A generation that runs at the pace of its client and ends with its connection. */
 export function runGeneration<Result>(options: RunGenerationOptions<Result>) {
-  const { renderer, log, context } = options
-  const { controller } = followSignal(context.signal)
-  const { signal } = controller
-  const batches = options.generate(signal)
-  // A suspended generator does not notice the abort.
-  const end = () => void batches.return().catch(() => {})
-  signal.addEventListener('abort', end, { once: true })
+  const { generate, renderer, log, context } = options
   return {
     /** Either this or `result` is called, once. */
-    source: (): FrameSource<EventBatch> => ({
-      items: batches,
-      render: renderer.push,
-      fail(error) {
-        // A failed generation has an error event and a record of its own; this is a bug.
-        if (error.kind === 'internal_error') {
-          log.error('stream failed', { request_id: context.requestId, cause: error.cause })
-        }
-        return renderer.fail(error)
-      },
-      keepAlive: { open: renderer.open, heartbeat: renderer.heartbeat },
-      abandon: () => controller.abort(new AppError('client_closed', 'The client disconnected.')),
-    }),
+    source(): FrameSource<EventBatch> {
+      const { controller } = followSignal(context.signal)
+      const { signal } = controller
+      const batches = generate(signal)
+      // A suspended generator does not notice the abort.
+      signal.addEventListener('abort', () => void batches.return().catch(() => {}), { once: true })
+      return {
+        items: batches,
+        render: renderer.push,
+        fail(error) {
+          // A failed generation has an error event and a record of its own; this is a bug.
+          if (error.kind === 'internal_error') {
+            log.error('stream failed', { request_id: context.requestId, cause: error.cause })
+          }
+          return renderer.fail(error)
+        },
+        keepAlive: { open: renderer.open, heartbeat: renderer.heartbeat },
+        abandon: () => controller.abort(new AppError('client_closed', 'The client disconnected.')),
+      }
+    },
     /** Throws if the generation fails. */
-    result: () => fold(batches, renderer),
+    result: () => fold(generate(context.signal), renderer),
   }
 }
 

@@ -120,7 +120,7 @@ describe('retries', () => {
       outcomes: [failing('upstream_error'), null],
     })
     await advance(100)
-    expect(await result).toMatchObject({ result: 'result' })
+    expect(await result).toBe('result')
     expect(call.record).toMatchObject({ retries: 1, target: { upstream: { name: 'two' } } })
   })
 
@@ -193,7 +193,7 @@ describe('an attempt', () => {
     await advance(59_900)
     expect(names()).toEqual(['one'])
     await advance(200)
-    expect(await result).toMatchObject({ result: 'result' })
+    expect(await result).toBe('result')
     expect(names()).toEqual(['one', 'two'])
     expect(attempts.map(({ signal }) => signal.aborted)).toEqual([true, false])
     expect(attempts[0]?.signal.reason).toMatchObject({
@@ -220,16 +220,17 @@ describe('an attempt', () => {
     expect(jest.getTimerCount()).toBe(0)
   })
 
-  test('follows the request until it is released', async () => {
+  test('follows the request until the call is closed', async () => {
     const running = startCall({ outcomes: [null] })
     await running.result
     running.source.abort()
     expect(running.attempts[0]?.signal.aborted).toBe(true)
 
-    const released = startCall({ outcomes: [null] })
-    Object(await released.result).release()
-    released.source.abort()
-    expect(released.attempts[0]?.signal.aborted).toBe(false)
+    const closed = startCall({ outcomes: [null] })
+    await closed.result
+    closed.call.close()
+    closed.source.abort()
+    expect(closed.attempts[0]?.signal.aborted).toBe(false)
   })
 
   test('without any target fails', async () => {

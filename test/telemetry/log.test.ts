@@ -40,6 +40,17 @@ test.each([
   expect(JSON.parse(quoted)).toBe(model)
 })
 
+test.each(['request_id', 'user_id', 'kind', 'path'])(
+  'a value of %s cannot forge a field of a JSON line',
+  (name) => {
+    const value = 'a","status":"200\\'
+    expect(JSON.parse(logged('json', { [name]: value, status: 404 }))).toMatchObject({
+      [name]: value,
+      status: 404,
+    })
+  },
+)
+
 const key = `sk-svc-v1-${'a1B2'.repeat(12)}`
 const token = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl'
 

@@ -17,7 +17,13 @@ beforeAll(async () => {
   const offer = { url: upstream.baseUrl, key: 'an-upstream-credential', models: ['m'] }
   const retry = { retriesMax: 0 }
   gateway = await startGateway({ upstream: [offer], retry })
-  shortDeadlines = await startGateway({ upstream: [offer], retry, deadlines: { firstEventMs: 50 } })
+  // A whole response has no first event.
+  const streaming = { ...offer, unstreamed: false }
+  shortDeadlines = await startGateway({
+    upstream: [streaming],
+    retry,
+    deadlines: { firstEventMs: 50 },
+  })
   full = await startGateway({ upstream: [offer], retry, limits: { streamsMax: 1 } })
 })
 afterAll(async () => {

@@ -24,7 +24,9 @@ beforeAll(async () => {
   upstream = await upstreamThat({})
   const offer = { url: upstream.baseUrl, key: upstreamKey, models: ['m'] }
   gateway = await startGateway({ upstream: [offer], retry: { retryAfterMaxMs: 1_000 } })
-  shortDeadlines = await startGateway({ upstream: [offer], deadlines: { firstEventMs: 50 } })
+  // A whole response has no first event.
+  const streaming = { ...offer, unstreamed: false }
+  shortDeadlines = await startGateway({ upstream: [streaming], deadlines: { firstEventMs: 50 } })
   brief = await startGateway({ upstream: [offer], deadlines: { totalMs: 50 } })
 })
 afterAll(async () => {
