@@ -11,6 +11,7 @@ import {
   type MessageBus,
 } from './bus.ts'
 import { connectEmbedded, connectServer, requireResponse, withClient } from './connect.ts'
+import type { FolderWait } from './data-folder.ts'
 import { startEmbeddedServer } from './embedded.ts'
 import { migrateDatabase } from './migrate.ts'
 
@@ -42,6 +43,8 @@ export type OpenDatabaseOptions = {
   /** postgres://…; without it, the embedded database of the data folder is opened. */
   databaseUrl?: string | undefined
   dataFolder: string
+  /** For the embedded database; absent: another process that has it is an error at once. */
+  folderWait?: FolderWait
   /** Connections to a server; the embedded database has one. */
   connectionsMax: number
   log: Log
@@ -60,8 +63,9 @@ export function openDatabase(options: OpenDatabaseOptions): Promise<Database> {
     : openServer(options.databaseUrl, options)
 }
 
-async function openEmbedded({ dataFolder, log }: OpenDatabaseOptions): Promise<Database> {
-  const server = await startEmbeddedServer(dataFolder, log)
+async function openEmbedded(options: OpenDatabaseOptions): Promise<Database> {
+  const { dataFolder, folderWait, log } = options
+  const server = await startEmbeddedServer(dataFolder, log, folderWait)
   try {
     await withClient(connectEmbedded(server), migrateDatabase)
   } catch (error) {

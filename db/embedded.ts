@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { withTimeLimit } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
-import { lockDataFolder } from './data-folder.ts'
+import { awaitDataFolder, type FolderWait } from './data-folder.ts'
 import type { WorkerReport, WorkerRequest } from './pglite-worker.ts'
 import { DatabaseStartError } from './start-error.ts'
 
@@ -41,9 +41,10 @@ export type EmbeddedServer = {
 export async function startEmbeddedServer(
   dataFolder: string,
   log: Pick<Log, 'info' | 'error'>,
+  folderWait: FolderWait = { lockedMs: 0, endingMs: 0 },
 ): Promise<EmbeddedServer> {
   const folder = resolve(dataFolder)
-  const lock = lockDataFolder(folder)
+  const lock = await awaitDataFolder(folder, folderWait, log)
   try {
     const clusterFolder = join(folder, 'pglite')
     if (!existsSync(join(clusterFolder, 'PG_VERSION'))) {

@@ -9,6 +9,8 @@ export type Listener = {
   readonly port: number
   /** Requests whose responses were not written completely. */
   pendingRequests(): number
+  /** Releases the port; requests on open connections are still served. */
+  stopAccepting(): void
   /** Closes all connections. */
   close(): Promise<void>
 }
@@ -46,10 +48,13 @@ export function openListener(deps: {
   let failedChecks = 0
   let isShedding = false
 
-  const pause = (server: Server) => {
+  const stopListening = (server: Server) => {
     listening = null
-    failedChecks = 0
     void server.stop(false).then(() => servers.delete(server))
+  }
+  const pause = (server: Server) => {
+    failedChecks = 0
+    stopListening(server)
     log.warn('descriptor limit reached, accepting paused')
   }
   const resume = () => {
@@ -87,6 +92,10 @@ export function openListener(deps: {
       let pending = 0
       for (const server of servers) pending += server.pendingRequests
       return pending
+    },
+    stopAccepting() {
+      clearInterval(timer)
+      if (listening !== null) stopListening(listening)
     },
     async close() {
       clearInterval(timer)

@@ -20,7 +20,10 @@ const restartPauseMs = { first: 500, max: 30_000 }
 /** A worker that ran this long is not in a crash loop. */
 const healthyAfterMs = 60_000
 /** Time beyond the grace period for a worker to end its streams and close. */
-const killAfterMs = 15_000
+export const killAfterMs = 15_000
+/** How long a worker of a killed supervisor may take to notice and to announce its end. */
+export const predecessorMs = 5_000
+const portRetryMs = 100
 /**
  * Signals within this time count as one: Ctrl-C signals the whole process group, and npm and
  * `bun run` each forward theirs.
@@ -50,7 +53,7 @@ type WorkerExit = {
  * every other worker would fail too, so the supervisor exits and the failure is reported once.
  */
 export async function supervise(config: Config, log: Log): Promise<number> {
-  requireFreePort(config)
+  await requireFreePort(config, log)
   const stopping = new AbortController()
   const state: Workers = { log, running: new Set(), port: config.port, stopping }
   const stop = stopOnSignals(state, config.drain.graceMs)
@@ -129,11 +132,21 @@ function stopOnSignals({ stopping, running }: Workers, graceMs: number): () => v
   return stop
 }
 
-/** Workers use SO_REUSEPORT, which would silently share the port with another gateway. */
-function requireFreePort({ host, port }: Config): void {
-  try {
-    Bun.listen({ hostname: host, port, socket: { data() {} } }).stop(true)
-  } catch (error) {
-    throw cannotListen({ host, port }, error)
+/**
+ * Workers use SO_REUSEPORT, which would silently share the port with another gateway. Waits for a
+ * worker of a killed supervisor, which releases the port as soon as it notices.
+ */
+async function requireFreePort({ host, port }: Config, log: Log): Promise<void> {
+  const endsAt = performance.now() + predecessorMs
+  for (let attempt = 0; ; attempt++) {
+    try {
+      Bun.listen({ hostname: host, port, socket: { data() {} } }).stop(true)
+      return
+    } catch (error) {
+      const isTaken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
+      if (!isTaken || performance.now() >= endsAt) throw cannotListen({ host, port }, error)
+      if (attempt === 0) log.info('port in use, waiting', { port })
+      await Bun.sleep(portRetryMs)
+    }
   }
 }

@@ -1,4 +1,5 @@
 import { openDatabase } from '#db/client.ts'
+import { announceEnd } from '#db/data-folder.ts'
 import { setRequestWait } from '#db/query-runner.ts'
 import type { buildApp } from './app.ts'
 import type { Config } from './config/schema.ts'
@@ -8,7 +9,7 @@ import { AppError } from './lib/errors.ts'
 import { type Listener, openListener, type Server } from './listener.ts'
 import type { StartedServices } from './modules.ts'
 import { cannotListen } from './start-error.ts'
-import type { WorkerMessage } from './supervisor.ts'
+import { killAfterMs, predecessorMs, type WorkerMessage } from './supervisor.ts'
 import type { Log } from './telemetry/log.ts'
 
 /** How often a draining worker checks for remaining work. */
@@ -25,14 +26,21 @@ export async function serve(
   config: Config,
   { log, printGreeting }: { log: Log; printGreeting: boolean },
 ): Promise<void> {
-  const stopRequested = waitForStop()
   let draining = false
+  const stopRequested = waitForStop()
+  void stopRequested.then(() => {
+    draining = true
+  })
   setRequestWait(config.databaseWaitMs)
   // The database opens while the program loads; the embedded one on its own thread.
   const [database, { startServices }, { buildApp }] = await Promise.all([
     openDatabase({
       databaseUrl: config.databaseUrl,
       dataFolder: config.data,
+      folderWait: {
+        lockedMs: predecessorMs,
+        endingMs: predecessorMs + config.drain.graceMs + killAfterMs,
+      },
       connectionsMax: config.databaseConnectionsMax,
       log,
     }),
@@ -42,6 +50,8 @@ export async function serve(
   const services = await startServices(config, { log, draining: () => draining, database })
   // The first requests should see the models; an unresponsive upstream does not delay the start.
   await Promise.race([services.catalogue.asked, Bun.sleep(firstListsMs)])
+  // Another supervisor may have started since.
+  if (draining) return services.close()
   const app = buildApp(services)
   const listener = openListener({ listen: (port) => listen(app, services, port), log })
   const { port } = listener
@@ -49,8 +59,11 @@ export async function serve(
   log.info('listening', { host: config.host, port, database: database.kind })
   if (printGreeting) process.stderr.write(await renderGreeting(config, port))
 
-  await stopRequested
-  draining = true
+  if ((await stopRequested) === 'orphaned') {
+    log.warn('supervisor gone, releasing the port')
+    listener.stopAccepting()
+  }
+  if (database.kind === 'pglite') announceEnd(config.data)
   await drain(listener, services)
   await services.close()
   log.info('stopped')
@@ -103,11 +116,11 @@ async function drain(listener: Listener, services: StartedServices): Promise<voi
  * Resolves at SIGTERM, SIGINT, or when the supervisor exits. Repeated signals change nothing, since
  * a signal to the process group arrives twice; only the supervisor kills.
  */
-function waitForStop(): Promise<void> {
+function waitForStop(): Promise<'signalled' | 'orphaned'> {
   return new Promise((resolve) => {
-    process.on('SIGTERM', () => resolve())
-    process.on('SIGINT', () => resolve())
-    process.on('disconnect', () => resolve())
+    process.on('SIGTERM', () => resolve('signalled'))
+    process.on('SIGINT', () => resolve('signalled'))
+    process.on('disconnect', () => resolve('orphaned'))
   })
 }
 

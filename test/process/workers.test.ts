@@ -5,8 +5,10 @@ import { eventually } from '#test/support/eventually.ts'
 import { startHeldUpstream } from '#test/support/held-upstream.ts'
 import {
   childrenOf,
+  type GatewayProcess,
   isAlive,
   killProcess,
+  launchGateway,
   signToken,
   startGatewayProcess,
   stopProcesses,
@@ -15,6 +17,12 @@ import { openConnections, type ServedConnection } from '#test/support/served-con
 import { helperTimeoutMs } from '#test/support/time-limits.ts'
 
 afterEach(stopProcesses)
+
+/** Its workers notice when they are continued. */
+function killSupervisor(gateway: GatewayProcess): void {
+  for (const worker of childrenOf(gateway.pid)) killProcess(worker, 'SIGSTOP')
+  gateway.signal('SIGKILL')
+}
 
 test('a killed worker is restarted on the same port and serves', async () => {
   const gateway = await startGatewayProcess()
@@ -33,16 +41,71 @@ test('a killed worker is restarted on the same port and serves', async () => {
   expect(await gateway.exited).toBe(0)
 })
 
-test('a worker does not outlive its supervisor, and releases the data folder', async () => {
+test('a killed gateway is restarted at once: it waits for the folder until the last stream has ended', async () => {
+  const place = await createEmbeddedPlace()
+  const upstream = await startHeldUpstream()
+  try {
+    const { dataFolder } = place
+    const environment = { SLUICE_CONFIG: upstream.configFile }
+    const first = await startGatewayProcess({ dataFolder, environment })
+    const [worker = 0] = childrenOf(first.pid)
+    const events = readEvents(await first.ask({ model: 'held', input: 'hello', stream: true }))
+    await events.until(/output_text\.delta/)
+    killSupervisor(first)
+    const second = await launchGateway({ dataFolder, environment })
+    expect(await second.logged('data folder in use, waiting')).toMatchObject({ pid: worker })
+    killProcess(worker, 'SIGCONT')
+    upstream.release()
+    expect(await events.whole()).toEndWith('data: [DONE]\n\n')
+    await second.logged('listening')
+    expect((await second.request('/v1/models')).status).toBe(200)
+    await eventually('the worker ends', () => !isAlive(worker))
+  } finally {
+    await stopProcesses()
+    await upstream.stop()
+    await place.remove()
+  }
+})
+
+test.skipIf(serverUrl === undefined)(
+  'a killed gateway is restarted at once on its port, beside its last stream',
+  async () => {
+    const upstream = await startHeldUpstream()
+    try {
+      const environment = { SLUICE_WORKERS: '2', SLUICE_CONFIG: upstream.configFile }
+      const first = await startGatewayProcess({ environment })
+      await first.logged('listening', 2)
+      const workers = childrenOf(first.pid)
+      const events = readEvents(await first.ask({ model: 'held', input: 'hello', stream: true }))
+      await events.until(/output_text\.delta/)
+      killSupervisor(first)
+      const again = { ...environment, PORT: String(first.port()) }
+      const second = await launchGateway({ environment: again })
+      await second.logged('port in use, waiting')
+      for (const worker of workers) killProcess(worker, 'SIGCONT')
+      await second.logged('listening')
+      expect(second.port()).toBe(first.port())
+      for (let request = 0; request < 10; request++) {
+        expect((await second.request('/v1/models')).status).toBe(200)
+      }
+      upstream.release()
+      expect(await events.whole()).toEndWith('data: [DONE]\n\n')
+      await eventually('the workers end', () => !workers.some(isAlive))
+    } finally {
+      await stopProcesses()
+      await upstream.stop()
+    }
+  },
+)
+
+test('a worker whose supervisor is killed while it starts ends', async () => {
   const place = await createEmbeddedPlace()
   try {
-    const first = await startGatewayProcess({ dataFolder: place.dataFolder })
-    const [worker = 0] = childrenOf(first.pid)
-    first.signal('SIGKILL')
-    await first.exited
+    const gateway = await launchGateway({ dataFolder: place.dataFolder })
+    await eventually('the worker starts', () => childrenOf(gateway.pid).length > 0)
+    const [worker = 0] = childrenOf(gateway.pid)
+    gateway.signal('SIGKILL')
     await eventually('the worker ends', () => !isAlive(worker))
-    const second = await startGatewayProcess({ dataFolder: place.dataFolder })
-    expect((await second.request('/v1/models')).status).toBe(200)
   } finally {
     await stopProcesses()
     await place.remove()
