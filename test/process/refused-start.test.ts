@@ -76,10 +76,10 @@ test('a data folder in use by another gateway is refused, and that gateway conti
 test('a port in use is refused before anything is created', async () => {
   await withTakenPort(async (port) => {
     const dataFolder = temporaryFolder()
-    const { code, said } = await refusal({ dataFolder, environment: { PORT: String(port) } })
+    const { code, sentence } = await refusal({ dataFolder, environment: { PORT: String(port) } })
     expect(code).toBe(1)
     expect(readdirSync(dataFolder)).toEqual([])
-    expect(said).toBe(`Cannot listen on 127.0.0.1:${port}: it is in use by another process.\n`)
+    expect(sentence).toBe(`Cannot listen on 127.0.0.1:${port}: it is in use by another process.\n`)
   })
 })
 
