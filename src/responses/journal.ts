@@ -158,7 +158,10 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
       () => {},
       () => {},
     )
-    const refused = await written
+    const refused = await written.catch((error: unknown) => {
+      failingSince ??= startedAt
+      throw error
+    })
     failingSince = null
     for (const entry of group) recordWritten(entry, pending, refused)
   }
@@ -177,9 +180,6 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
         await write([entry], startedAt)
       } catch (error) {
         failures += 1
-        // To the back, so that the next attempt starts with another entry.
-        pending.delete(entry)
-        pending.add(entry)
         recordFailure(entry, startedAt, error)
       }
     }
@@ -187,12 +187,23 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
 
   function recordFailure(entry: Entry, startedAt: number, error: unknown) {
     if (entry.state !== 'open') return
-    const now = performance.now()
-    failingSince ??= startedAt
     entry.failingSince ??= startedAt
-    if (now - Math.min(failingSince, entry.failingSince) < outageMaxMs) return
+    if (performance.now() - entry.failingSince >= outageMaxMs) giveUp(entry, error)
+    else {
+      // To the back, so that the next attempt starts with another entry.
+      pending.delete(entry)
+      pending.add(entry)
+    }
+  }
+
+  function giveUp(entry: Entry, error: unknown) {
     fail(entry, pending)
     log.error('response not stored', { response_id: entry.id, error })
+  }
+
+  /** No write has succeeded for so long that all entries would fail, one after the other. */
+  function isOutage() {
+    return failingSince !== null && performance.now() - failingSince >= outageMaxMs
   }
 
   function isUrgent() {
@@ -221,6 +232,7 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
           for (const entry of group) {
             if (entry.write !== null) recordFailure(entry, startedAt, error)
           }
+          if (isOutage()) for (const entry of [...pending]) giveUp(entry, error)
           await new Promise((resolve) => setTimeout(resolve, backoffMs))
           backoffMs = Math.min(2 * backoffMs, backoffMaxMs)
         }

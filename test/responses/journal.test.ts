@@ -55,6 +55,41 @@ test.each([1, 2, 50])(
   },
 )
 
+test.each([
+  ['hangs', () => new Promise<never>(() => {})],
+  ['refuses', () => Promise.reject(new Error('refused'))],
+])(
+  'responses that are too large for one write do not wait for each other if the database %s',
+  async (_, write) => {
+    const count = 20
+    const { entries, outcomes, end } = openEntries(count, write)
+    for (const entry of entries) {
+      entry.append({ first: 0, last: 0, frames: 'x'.repeat(1_048_576) })
+      end(entry)
+    }
+    const waitedMs = await advanceUntil(() => outcomes.length === count)
+    expect(new Set(outcomes)).toEqual(new Set(['unstored']))
+    expect(waitedMs).toBeWithin(outageMaxMs - stepMs, outageMaxMs + 1_500)
+  },
+)
+
+test('a large response that the database rejects does not delay others', async () => {
+  const { entries, outcomes, end } = openEntries(2, ({ logged, ended }) =>
+    [...logged, ...ended].some(({ id }) => id === 'resp_0')
+      ? Promise.reject(new Error('a value is out of range'))
+      : Promise.resolve(new Set<string>()),
+  )
+  for (const entry of entries) {
+    entry.append({ first: 0, last: 0, frames: 'x'.repeat(1_048_576) })
+    end(entry)
+  }
+  const waitedMs = await advanceUntil(() => outcomes.length === 1)
+  expect(outcomes).toEqual(['stored'])
+  expect(waitedMs).toBeLessThan(outageMaxMs / 2)
+  await advanceUntil(() => outcomes.length === 2)
+  expect(outcomes).toEqual(['stored', 'unstored'])
+})
+
 test('a response that ends during the outage waits for the rest of it', async () => {
   const { entries, outcomes, end } = openEntries(2, () => new Promise(() => {}))
   const [first, second] = entries
