@@ -3,20 +3,21 @@
  * of the project, and lists the changes that no test notices. `--only 'jwks.ts:92'` repeats some.
  *
  * Stryker has no runner for Bun's tests, and its command runner runs all tests for every mutant. Here
- * a mutant meets the test files that import its file, the closest first. Survivors are compiled,
- * because `bun run check` compiles too.
+ * a mutant meets the test files that import its file, the closest first. Survivors are type-checked,
+ * because `bun run check` does so too.
  */
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import ts from 'typescript-api'
 import { closestTests, listTests } from '#test/support/fast-tests.ts'
 import { listMutants, type Mutant } from './mutants.ts'
 
 /** A run may take this many times as long as the same tests without a mutant, and the grace. */
 const slowdownMax = 5
 const graceMs = 30_000
-/** For the compiler, and for a test file without a mutant. */
+/** For a test file without a mutant. */
 const cleanMs = 600_000
 /** Most mutants fail the closest tests, so few meet the others. */
 const firstFiles = 3
@@ -29,6 +30,8 @@ const { values: options, positionals: paths } = parseArgs({
     seed: { type: 'string', default: '1' },
     /** Test files for each mutant. */
     files: { type: 'string', default: '12' },
+    /** Mutants at a time, each in a copy of its own. */
+    jobs: { type: 'string', default: '2' },
     /** Only mutants whose line of output has one of these texts. */
     only: { type: 'string', multiple: true, default: [] },
     /** The score in per cent below which the command fails. */
@@ -37,76 +40,79 @@ const { values: options, positionals: paths } = parseArgs({
 })
 const root = resolve(options.root)
 const tests = listTests(root)
-const tree = fs.mkdtempSync(join(tmpdir(), 'sluice-mutants-'))
-let running: Bun.Subprocess | undefined
-process.on('exit', () => fs.rmSync(tree, { recursive: true, force: true }))
+const copies = fs.mkdtempSync(join(tmpdir(), 'sluice-mutants-'))
+const running = new Set<Bun.Subprocess>()
+process.on('exit', () => fs.rmSync(copies, { recursive: true, force: true }))
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => end(130))
 
 const outside = new Set(['.git', 'data', 'node_modules'])
-fs.cpSync(root, tree, { recursive: true, filter: (path) => !outside.has(relative(root, path)) })
-fs.symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'))
-
+const trees = Array.from({ length: Number(options.jobs) }, (_, index) => copyTo(`${index}`))
+/** The project may be edited meanwhile. */
+const original = copyTo('original')
 const mutants = sample(paths.flatMap(sourceFiles).flatMap((file) => listMutants(file, read(file))))
-const clean = new Map<string, number | null>()
+const clean = new Map<string, Promise<number | null>>()
+const hasTypeError = createTypeChecker()
 
 const outcomes = { 'failing test': 0, 'time limit': 0, compiler: 0, survived: 0 }
-for (const mutant of mutants) {
-  const outcome = await runMutant(mutant)
-  outcomes[outcome]++
-  if (outcome === 'survived') console.log(describe(mutant))
-}
+const queue = mutants.values()
+await Promise.all(trees.map(work))
 const score = 100 * (1 - outcomes.survived / Math.max(1, mutants.length))
 console.log(`${paths.join(' ')}: ${mutants.length} mutants, seed ${options.seed}:`, outcomes)
 console.log(`score ${score.toFixed(1)} %`)
 end(score < Number(options.min) ? 1 : 0)
 
-async function runMutant(mutant: Mutant): Promise<keyof typeof outcomes> {
+async function work(tree: string): Promise<void> {
+  for (const mutant of queue) {
+    const outcome = await runMutant(mutant, tree)
+    outcomes[outcome]++
+    if (outcome === 'survived') console.log(describe(mutant))
+  }
+}
+
+async function runMutant(mutant: Mutant, tree: string): Promise<keyof typeof outcomes> {
   const text = read(mutant.file)
   const mutated = text.slice(0, mutant.start) + mutant.replacement + text.slice(mutant.end)
-  const runMutated = async (args: readonly string[], limitMs: number) => {
-    fs.writeFileSync(join(tree, mutant.file), mutated)
-    const exitCode = await run(args, limitMs)
-    fs.writeFileSync(join(tree, mutant.file), text)
-    return exitCode
-  }
   const files = closestTests(tests, mutant.file).slice(0, Number(options.files))
   for (const batch of [files.slice(0, firstFiles), files.slice(firstFiles)]) {
     let limitMs = graceMs
     const passing: string[] = []
     for (const file of batch) {
-      const durationMs = await measureClean(file)
+      const durationMs = await measureClean(file, tree)
       if (durationMs === null) continue
       limitMs += durationMs * slowdownMax
       passing.push(file)
     }
     if (passing.length === 0) continue
-    const exitCode = await runMutated(['test', '--bail', ...passing], limitMs)
+    fs.writeFileSync(join(tree, mutant.file), mutated)
+    const exitCode = await runTests(['--bail', ...passing], tree, limitMs)
+    fs.writeFileSync(join(tree, mutant.file), text)
     if (exitCode !== 0) return exitCode === null ? 'time limit' : 'failing test'
   }
-  return (await runMutated(['x', 'tsc', '-p', '.'], cleanMs)) === 0 ? 'survived' : 'compiler'
+  return hasTypeError(mutant.file, mutated) ? 'compiler' : 'survived'
 }
 
 /** How long a test file takes without a mutant, in ms; null if it fails. */
-async function measureClean(file: string): Promise<number | null> {
-  const known = clean.get(file)
-  if (known !== undefined) return known
-  const startedMs = performance.now()
-  const passed = (await run(['test', file], cleanMs)) === 0
-  const duration = passed ? performance.now() - startedMs : null
-  if (!passed) console.log(`${file} fails without a mutant`)
+function measureClean(file: string, tree: string): Promise<number | null> {
+  const measure = async () => {
+    const startedMs = performance.now()
+    if ((await runTests([file], tree, cleanMs)) === 0) return performance.now() - startedMs
+    console.log(`${file} fails without a mutant`)
+    return null
+  }
+  const duration = clean.get(file) ?? measure()
   clean.set(file, duration)
   return duration
 }
 
-/** The exit code of `bun` with these arguments, in the copy; null after the time limit. */
-async function run(args: readonly string[], limitMs: number): Promise<number | null> {
-  const child = Bun.spawn([process.execPath, ...args], {
-    cwd: tree,
+/** The exit code of `bun test`; null after the time limit. */
+async function runTests(args: readonly string[], cwd: string, limitMs: number) {
+  const child = Bun.spawn([process.execPath, 'test', ...args], {
+    cwd,
     stdio: ['ignore', 'ignore', 'ignore'],
     // A process group of its own: tests start processes.
     detached: true,
   })
-  running = child
+  running.add(child)
   let isLate = false
   const stop = () => {
     isLate = true
@@ -115,18 +121,53 @@ async function run(args: readonly string[], limitMs: number): Promise<number | n
   const timer = setTimeout(stop, limitMs)
   await child.exited
   clearTimeout(timer)
-  running = undefined
+  running.delete(child)
   return isLate ? null : (child.exitCode ?? 1)
 }
 
+/** Checks one changed file at a time, as the whole project takes a minute for each mutant. */
+function createTypeChecker(): (file: string, text: string) => boolean {
+  const { config } = ts.readConfigFile(join(original, 'tsconfig.json'), ts.sys.readFile)
+  const { options: settings, fileNames } = ts.parseJsonConfigFileContent(config, ts.sys, original)
+  let changed = { path: '', text: '' }
+  let version = 0
+  const service = ts.createLanguageService({
+    ...ts.sys,
+    getCompilationSettings: () => settings,
+    getScriptFileNames: () => fileNames,
+    getScriptVersion: (path) => (path === changed.path ? `${version}` : ''),
+    getScriptSnapshot(path) {
+      const text = path === changed.path ? changed.text : ts.sys.readFile(path)
+      return text === undefined ? undefined : ts.ScriptSnapshot.fromString(text)
+    },
+    useCaseSensitiveFileNames: () => ts.sys.useCaseSensitiveFileNames,
+    getCurrentDirectory: () => original,
+    getDefaultLibFileName: ts.getDefaultLibFilePath,
+  })
+  return (file, text) => {
+    changed = { path: join(original, file), text }
+    version++
+    const errors = service.getSyntacticDiagnostics(changed.path)
+    return errors.length > 0 || service.getSemanticDiagnostics(changed.path).length > 0
+  }
+}
+
+/** A copy of the project. */
+function copyTo(name: string): string {
+  const tree = join(copies, name)
+  fs.cpSync(root, tree, { recursive: true, filter: (path) => !outside.has(relative(root, path)) })
+  fs.symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'))
+  return tree
+}
+
 function end(exitCode: number): never {
-  if (running !== undefined) process.kill(-running.pid, 'SIGKILL')
+  for (const child of running) process.kill(-child.pid, 'SIGKILL')
   process.exit(exitCode)
 }
 
 function sourceFiles(path: string): string[] {
   if (path.endsWith('.ts')) return [path]
-  const names = fs.readdirSync(join(tree, path), { recursive: true, encoding: 'utf8' })
+  const names = fs.readdirSync(join(original, path), { recursive: true, encoding: 'utf8' })
   return names.filter((name) => name.endsWith('.ts')).map((name) => join(path, name))
 }
 
@@ -145,7 +186,6 @@ function describe({ file, line, change }: Mutant): string {
   return `${file}:${line}: ${change}`
 }
 
-/** The copy's: the project may be edited meanwhile. */
 function read(file: string): string {
-  return fs.readFileSync(join(tree, file), 'utf8')
+  return fs.readFileSync(join(original, file), 'utf8')
 }
