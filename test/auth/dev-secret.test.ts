@@ -1,8 +1,16 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { decodeJwt } from 'jose'
+import { decodeJwt, jwtVerify } from 'jose'
 import { loadOrCreateDevSecret } from '#auth/dev-secret.ts'
 import { signDevelopmentToken } from '#auth/tokens.ts'
 import { openTestDatabase } from '#test/support/database.ts'
@@ -25,6 +33,7 @@ describe('the development secret', () => {
     expect(loadOrCreateDevSecret(folder)).toBe(made)
     expect(readdirSync(folder)).toEqual(['dev-jwt-secret'])
     expect(statSync(join(folder, 'dev-jwt-secret')).mode & 0o777).toBe(0o600)
+    expect(statSync(folder).mode & 0o777).toBe(0o700)
   })
 
   test('is the same for processes that start concurrently', async () => {
@@ -41,9 +50,18 @@ describe('the development secret', () => {
   })
 
   test('is refused when its file is damaged', () => {
-    loadOrCreateDevSecret(folder)
-    writeFileSync(join(folder, 'dev-jwt-secret'), 'short')
+    mkdirSync(folder)
+    writeFileSync(join(folder, 'dev-jwt-secret'), `${'x'.repeat(31)}\n`)
     expect(() => loadOrCreateDevSecret(folder)).toThrow('dev-jwt-secret is damaged')
+    writeFileSync(join(folder, 'dev-jwt-secret'), 'x'.repeat(32))
+    expect(loadOrCreateDevSecret(folder)).toBe('x'.repeat(32))
+  })
+
+  test('is not created in place of a file that cannot be read', () => {
+    mkdirSync(folder)
+    symlinkSync('nowhere', join(folder, 'dev-jwt-secret'))
+    expect(() => loadOrCreateDevSecret(folder)).toThrow('EEXIST')
+    expect(readdirSync(folder)).toEqual(['dev-jwt-secret'])
   })
 })
 
@@ -99,12 +117,38 @@ describe('bun run token', () => {
     const { output } = await run(['--sub', 'ann', '--groups', 'a,b', '--expires', '90m'], {
       JWT_SECRET: secret,
     })
-    const { sub, groups, iat = 0, exp = 0 } = decodeJwt(output.trim())
+    const { payload } = await jwtVerify(output.trim(), Buffer.from(secret))
+    const { sub, groups, iat = 0, exp = 0 } = payload
     expect({ sub, groups, validS: exp - iat }).toEqual({
       sub: 'ann',
       groups: ['a', 'b'],
       validS: 5_400,
     })
+  })
+
+  test('signs with JWT_SECRET also beside an identity provider; groups may be none', async () => {
+    const provider = {
+      JWT_JWKS_URL: 'https://idp.example/jwks',
+      JWT_ISSUER: 'i',
+      JWT_AUDIENCE: 'a',
+    }
+    const { output } = await run(['--groups', '', '--expires', '45s'], {
+      ...provider,
+      JWT_SECRET: secret,
+    })
+    const { payload } = await jwtVerify(output.trim(), Buffer.from(secret))
+    const { iss, aud, groups, iat = 0, exp = 0 } = payload
+    expect({ iss, aud, groups, validS: exp - iat }).toEqual({
+      iss: 'i',
+      aud: 'a',
+      groups: [],
+      validS: 45,
+    })
+  })
+
+  test('prints its usage', async () => {
+    const { output, exitCode } = await run(['--help'])
+    expect([output, exitCode]).toEqual([expect.stringContaining('Usage: bun run'), 0])
   })
 
   test.each<[string, string[], Record<string, string>, string]>([
