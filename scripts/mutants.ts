@@ -40,7 +40,9 @@ const numberMax = 999
 
 /** Whether a moment is before or at a time makes no difference. */
 const boundary = /^[<>]=?$/
-const clock = /\bperformance\.now\(\)|\bnow(Ms)?\b/
+const clock = /\bperformance\.now\(\)|\bnow(Ms)?\b|\b\w*(ed|es)At(Ms)?\b/
+/** Whether a duration is a millisecond longer, too. */
+const duration = /Ms$/
 
 /** Texts with a space are written for people. */
 const prose = / /
@@ -79,7 +81,7 @@ function replacements(node: ts.Node): string[] {
   if (node.kind === ts.SyntaxKind.TrueKeyword) return ['false']
   if (node.kind === ts.SyntaxKind.FalseKeyword) return ['true']
   if (ts.isArrayLiteralExpression(node)) return node.elements.length > 0 ? ['[]'] : []
-  if (ts.isNumericLiteral(node)) return Number(node.text) <= numberMax ? [`(${text} + 1)`] : []
+  if (ts.isNumericLiteral(node)) return isExact(node) ? [`(${text} + 1)`] : []
   if (ts.isStringLiteral(node)) {
     if (isKey(node) || prose.test(node.text)) return []
     return [node.text === '' ? "'mutated'" : "''"]
@@ -134,6 +136,12 @@ function swaps(node: ts.BinaryExpression): string[] {
 
 function swapped(operator: string): string {
   return operators[operator] ?? ''
+}
+
+function isExact({ parent, text }: ts.NumericLiteral): boolean {
+  const isNamed = ts.isVariableDeclaration(parent) || ts.isPropertyAssignment(parent)
+  if (isNamed && duration.test(parent.name.getText())) return false
+  return Number(text) <= numberMax
 }
 
 function isKey(node: ts.StringLiteral): boolean {

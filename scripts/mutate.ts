@@ -20,7 +20,7 @@ const graceMs = 30_000
 /** For a test file without a mutant. */
 const cleanMs = 600_000
 /** Most mutants fail the closest tests, so few meet the others. */
-const firstFiles = 3
+const batchFiles = [3, 9]
 
 const { values: options, positionals: paths } = parseArgs({
   allowPositionals: true,
@@ -29,7 +29,7 @@ const { values: options, positionals: paths } = parseArgs({
     sample: { type: 'string', default: '100' },
     seed: { type: 'string', default: '1' },
     /** Test files for each mutant. */
-    files: { type: 'string', default: '12' },
+    files: { type: 'string', default: '30' },
     /** Mutants at a time, each in a copy of its own. */
     jobs: { type: 'string', default: '2' },
     /** Only mutants whose line of output has one of these texts. */
@@ -40,6 +40,9 @@ const { values: options, positionals: paths } = parseArgs({
 })
 const root = resolve(options.root)
 const tests = listTests(root)
+const fastFiles = new Set(tests.flatMap(({ file, isFast }) => (isFast ? file : [])))
+/** No database is prepared. */
+const fast = { SLUICE_TEST_FAST: '1' }
 const copies = fs.mkdtempSync(join(tmpdir(), 'sluice-mutants-'))
 const running = new Set<Bun.Subprocess>()
 process.on('exit', () => fs.rmSync(copies, { recursive: true, force: true }))
@@ -51,11 +54,17 @@ const trees = Array.from({ length: Number(options.jobs) }, (_, index) => copyTo(
 const original = copyTo('original')
 const mutants = sample(paths.flatMap(sourceFiles).flatMap((file) => listMutants(file, read(file))))
 const clean = new Map<string, Promise<number | null>>()
-const hasTypeError = createTypeChecker()
 
 const outcomes = { 'failing test': 0, 'time limit': 0, compiler: 0, survived: 0 }
+const unnoticed: Mutant[] = []
 const queue = mutants.values()
 await Promise.all(trees.map(work))
+const hasTypeError = createTypeChecker()
+for (const mutant of unnoticed) {
+  const outcome = hasTypeError(mutant.file, mutatedText(mutant)) ? 'compiler' : 'survived'
+  outcomes[outcome]++
+  if (outcome === 'survived') console.log(describe(mutant))
+}
 const score = 100 * (1 - outcomes.survived / Math.max(1, mutants.length))
 console.log(`${paths.join(' ')}: ${mutants.length} mutants, seed ${options.seed}:`, outcomes)
 console.log(`score ${score.toFixed(1)} %`)
@@ -64,31 +73,40 @@ end(score < Number(options.min) ? 1 : 0)
 async function work(tree: string): Promise<void> {
   for (const mutant of queue) {
     const outcome = await runMutant(mutant, tree)
-    outcomes[outcome]++
-    if (outcome === 'survived') console.log(describe(mutant))
+    if (outcome !== null) {
+      outcomes[outcome]++
+      continue
+    }
+    unnoticed.push(mutant)
+    console.error(`no test fails: ${describe(mutant)}`)
   }
 }
 
-async function runMutant(mutant: Mutant, tree: string): Promise<keyof typeof outcomes> {
-  const text = read(mutant.file)
-  const mutated = text.slice(0, mutant.start) + mutant.replacement + text.slice(mutant.end)
-  const files = closestTests(tests, mutant.file).slice(0, Number(options.files))
-  for (const batch of [files.slice(0, firstFiles), files.slice(firstFiles)]) {
+/** Null if no test notices. */
+async function runMutant(mutant: Mutant, tree: string) {
+  const { file } = mutant
+  const files = closestTests(tests, file).slice(0, Number(options.files))
+  for (const [index, from] of [0, ...batchFiles].entries()) {
     let limitMs = graceMs
     const passing: string[] = []
-    for (const file of batch) {
-      const durationMs = await measureClean(file, tree)
+    for (const test of files.slice(from, batchFiles[index])) {
+      const durationMs = await measureClean(test, tree)
       if (durationMs === null) continue
       limitMs += durationMs * slowdownMax
-      passing.push(file)
+      passing.push(test)
     }
     if (passing.length === 0) continue
-    fs.writeFileSync(join(tree, mutant.file), mutated)
-    const exitCode = await runTests(['--bail', ...passing], tree, limitMs)
-    fs.writeFileSync(join(tree, mutant.file), text)
+    fs.writeFileSync(join(tree, file), mutatedText(mutant))
+    const exitCode = await runTests(passing, tree, limitMs)
+    fs.writeFileSync(join(tree, file), read(file))
     if (exitCode !== 0) return exitCode === null ? 'time limit' : 'failing test'
   }
-  return hasTypeError(mutant.file, mutated) ? 'compiler' : 'survived'
+  return null
+}
+
+function mutatedText({ file, start, end, replacement }: Mutant): string {
+  const text = read(file)
+  return text.slice(0, start) + replacement + text.slice(end)
 }
 
 /** How long a test file takes without a mutant, in ms; null if it fails. */
@@ -105,9 +123,10 @@ function measureClean(file: string, tree: string): Promise<number | null> {
 }
 
 /** The exit code of `bun test`; null after the time limit. */
-async function runTests(args: readonly string[], cwd: string, limitMs: number) {
-  const child = Bun.spawn([process.execPath, 'test', ...args], {
+async function runTests(files: readonly string[], cwd: string, limitMs: number) {
+  const child = Bun.spawn([process.execPath, 'test', '--bail', ...files], {
     cwd,
+    env: { ...process.env, ...(files.every((file) => fastFiles.has(file)) ? fast : {}) },
     stdio: ['ignore', 'ignore', 'ignore'],
     // A process group of its own: tests start processes.
     detached: true,

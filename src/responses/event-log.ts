@@ -43,7 +43,6 @@ export function createEventLog(options: { last: number; charsMax: number }) {
     }
     if (isFull()) return
     resolveSpace?.()
-    resolveSpace = undefined
   }
   const wakeAll = () => {
     for (const reader of readers) reader.wake()

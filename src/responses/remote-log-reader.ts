@@ -71,14 +71,16 @@ export function createRemoteLogReader(deps: {
     const { log, found, ownerId } = subscription
     if (progress !== undefined && progress.last > log.last()) {
       await readUpTo(subscription, progress.last)
-      if (subscriptions.get(id) !== subscription) return
     }
     if (progress !== undefined && !isTerminal(progress.status)) return
     const ended = progress && (await deps.store.find(ownerId, id))
     const end = ended
       ? await endOfLog(deps.store, ended, deps.rendering)
       : endOfDeletedLog(found.object)
-    if (subscriptions.delete(id)) log.end(end)
+    // Meanwhile the response may have started here, or an outage may have ended this subscription.
+    if (subscriptions.get(id) !== subscription) return
+    subscriptions.delete(id)
+    log.end(end)
   }
 
   async function readUpTo({ found, log }: Subscription, last: number) {

@@ -161,3 +161,15 @@ test('an endless response fails at the limit', async () => {
   expect(events.at(-1)).toMatchObject({ error: { kind: 'upstream_invalid_answer' } })
   await upstream.until(({ connections }) => connections.open === 0)
 })
+
+test('a response of exactly the limit is complete', async () => {
+  const upstream = await upstreamThat({ body: whole })
+  const { length } = texts(await collect(start().run([target(upstream.baseUrl)])))
+  const run = (outputCharsMax: number) => {
+    const events = start({ limits: { outputCharsMax } }).run([target(upstream.baseUrl)])
+    return collect(events).then((collected) => collected.at(-1)?.type)
+  }
+  expect(await run(length)).toBe('finish')
+  // It is thrown, or the last event after a text that arrived before.
+  expect(await run(length - 1).catch(() => 'error')).toBe('error')
+})

@@ -1,5 +1,5 @@
-import { afterEach, describe, expect, test } from 'bun:test'
-import { rmSync } from 'node:fs'
+import { afterEach, describe, expect, jest, test } from 'bun:test'
+import { copyFileSync, rmSync } from 'node:fs'
 import { builtInTokenizer, createTokenizers } from '#inference/token-count/tokenizers.ts'
 import { realTokens, textKinds, textOf } from '#test/support/token-texts.ts'
 import { writeTokenizerFile, writeWordTokenizer } from '#test/support/tokenizer-file.ts'
@@ -81,6 +81,21 @@ describe('the tokenizer of a file', () => {
     expect(await tokenizers.count(file, ['some text'])).toBeNull()
     expect(warnings).toHaveLength(1)
     expect(await count('some text')).toEqual([2])
+  })
+
+  test('is read again a minute after it could not be read', async () => {
+    jest.useFakeTimers()
+    try {
+      const path = writeTokenizerFile('{"model":')
+      expect(await tokenizers.count(path, ['one two'])).toBeNull()
+      copyFileSync(writeWordTokenizer(), path)
+      jest.advanceTimersByTime(59_999)
+      expect(await tokenizers.count(path, ['one two'])).toBeNull()
+      jest.advanceTimersByTime(1)
+      expect(await tokenizers.count(path, ['one two'])).toEqual([2])
+    } finally {
+      jest.useRealTimers()
+    }
   })
 
   test('does not need the file once it was loaded', async () => {

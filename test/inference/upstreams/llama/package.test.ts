@@ -41,11 +41,25 @@ describe('the llama.cpp package', () => {
   })
 
   test('lists platform packages, with more of them for GPUs', () => {
-    const linux = { platform: 'linux', arch: 'x64' }
-    expect(platformPackages(linux, false)).toEqual(['@node-llama-cpp/linux-x64'])
-    expect(platformPackages(linux, true)).toContain('@node-llama-cpp/linux-x64-cuda')
-    const mac = { platform: 'darwin', arch: 'arm64' }
-    expect(platformPackages(mac, true)).toEqual(['@node-llama-cpp/mac-arm64-metal'])
-    expect(platformPackages({ platform: 'aix', arch: 'ppc64' }, true)).toEqual([])
+    const names = (platform: string, arch: string, withGpu: boolean) =>
+      platformPackages({ platform, arch }, withGpu).map((name) => name.split('/'))
+    const scoped = (...list: string[]) => list.map((name) => ['@node-llama-cpp', name])
+    const systems = [
+      ['linux', 'x64', 'linux-x64'],
+      ['linux', 'arm64', 'linux-arm64'],
+      ['linux', 'arm', 'linux-armv7l'],
+      ['linux', 'riscv64', 'linux-riscv64'],
+      ['darwin', 'arm64', 'mac-arm64-metal'],
+      ['darwin', 'x64', 'mac-x64'],
+      ['win32', 'x64', 'win-x64'],
+      ['win32', 'arm64', 'win-arm64'],
+    ] as const
+    for (const [platform, arch, name] of systems) {
+      expect(names(platform, arch, false)).toEqual(scoped(name))
+      const gpus = arch !== 'x64' || platform === 'darwin' ? [] : ['cuda', 'cuda-ext', 'vulkan']
+      const all = [name, ...gpus.map((gpu) => `${name}-${gpu}`)]
+      expect(names(platform, arch, true)).toEqual(scoped(...all))
+    }
+    expect(names('aix', 'ppc64', true)).toEqual([])
   })
 })

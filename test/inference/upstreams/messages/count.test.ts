@@ -29,6 +29,14 @@ describe('the count request', () => {
       max_tokens: 100,
       stream: true,
       temperature: 0.5,
+      top_p: 0.9,
+      top_k: 40,
+      stop_sequences: ['END'],
+      metadata: { user_id: 'ann' },
+      service_tier: 'auto',
+      container: 'container_1',
+      inference_geo: 'eu',
+      diagnostics: {},
       system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } }],
       messages: [{ role: 'user', content: 'Hello' }],
       thinking: { type: 'enabled', budget_tokens: 2_048 },
@@ -39,7 +47,7 @@ describe('the count request', () => {
     const { tokens, asked, body: sent } = await count(makeRequest({ origin }))
     expect(tokens).toBe(40)
     expect(asked?.headers).toMatchObject(headers)
-    const { model: _, max_tokens: __, stream: ___, temperature: ____, ...rest } = body
-    expect(sent).toEqual({ ...rest, model: 'upstream-model' })
+    const { system, messages: turns, thinking, tools } = body
+    expect(sent).toEqual({ model: 'upstream-model', system, messages: turns, thinking, tools })
   })
 })

@@ -221,6 +221,18 @@ describe('empty blocks', () => {
       blockStop(7),
     )
     expect(blocksIn(decoded)).toEqual([{ text: 'Hi' }])
+    const repeatedCalls = run(
+      blockStart(callOne, 0),
+      inputDelta('{"a":', 0),
+      blockStart(callOne, 0),
+      blockStart(callTwo, 1),
+      blockStart(callTwo, 1),
+      inputDelta('1}', 0),
+      inputDelta('{"a":2}', 1),
+      blockStop(0),
+      blockStop(1),
+    )
+    expect(blocksIn(repeatedCalls)).toEqual([one, two])
   })
 
   test('a delta that fits no block', () => {

@@ -146,6 +146,8 @@ describe('system messages', () => {
       messages: [{ role: 'user', content: [text('Hi')] }],
     })
     expect(bodyOf({ items: [userMessage('Hi')] })).not.toHaveProperty('system')
+    const withEmpty = [say('system', ''), say('system', 'B'), userMessage('Hi')]
+    expect(bodyOf({ items: withEmpty })).toMatchObject({ system: 'B' })
   })
 
   const late = text('[System instruction]\nBe brief.')
@@ -156,6 +158,10 @@ describe('system messages', () => {
       role: 'system',
       content: 'Be brief.',
     })
+    const empty = [say('user', 'A'), say('system', ''), say('user', 'B')]
+    expect(turns(empty, { lateSystemMessages: true })).toEqual([
+      { role: 'user', content: [text('A'), text('B')] },
+    ])
     const between = [say('user', 'A'), call('one'), say('system', 'Be brief.'), result('one')]
     expect(turns(between, { lateSystemMessages: true }).map(({ role }) => role)).toEqual([
       'user',
