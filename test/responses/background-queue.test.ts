@@ -223,6 +223,14 @@ describe('the background queue', () => {
     expect(lastType(frames)).toBe('response.completed')
   })
 
+  test('holds a job for each response, which workers of other versions find by this name', async () => {
+    const runs = await fixture.replica()
+    const queued = queuedOf()
+    await runs.enqueue(queued)
+    const jobs = await fixture.database.drizzle.execute('select queue, key from job')
+    expect([...jobs]).toEqual([{ queue: 'response', key: queued.id }])
+  })
+
   test('runs responses that an earlier version queued without a job', async () => {
     const runs = await fixture.replica()
     const queued = Array.from({ length: 3 }, () => queuedOf())

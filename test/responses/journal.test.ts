@@ -114,3 +114,103 @@ test('a response is stored when the database answers again in time', async () =>
   await advanceUntil(() => outcomes.length === 1)
   expect(outcomes).toEqual(['stored'])
 })
+
+const segment = (number: number) => ({ first: number, last: number, frames: `${number}\n\n` })
+
+test('responses that the database rejects do not hold up others', async () => {
+  const written: string[] = []
+  const { entries, outcomes, end } = openEntries(5, async ({ ended }) => {
+    const ids = ended.map(({ id }) => id)
+    if (ids.some((id) => id < 'resp_3')) throw new Error('rejected')
+    written.push(...ids)
+    return new Set()
+  })
+  for (const entry of entries) end(entry)
+  const waitedMs = await advanceUntil(() => outcomes.length === 2)
+  expect(waitedMs).toBeLessThan(outageMaxMs / 2)
+  expect(written.toSorted()).toEqual(['resp_3', 'resp_4'])
+  await advanceUntil(() => outcomes.length === 5)
+  expect(outcomes).toEqual(['stored', 'stored', 'unstored', 'unstored', 'unstored'])
+})
+
+test('frames that arrive during a write go into the next one, together', async () => {
+  const writes: string[][] = []
+  const first = Promise.withResolvers<Set<string>>()
+  const { entries } = openEntries(2, ({ logged }) => {
+    writes.push(logged.map((each) => `${each.id} ${each.segment.first}-${each.segment.last}`))
+    return writes.length === 1 ? first.promise : Promise.resolve(new Set<string>())
+  })
+  const [one, two] = entries
+  one?.append(segment(0))
+  await advanceUntil(() => writes.length === 1)
+  one?.append(segment(1))
+  one?.append(segment(2))
+  two?.append(segment(0))
+  let steps = 0
+  await advanceUntil(() => ++steps > 5)
+  first.resolve(new Set())
+  await advanceUntil(() => writes.length === 2)
+  expect(writes).toEqual([['resp_0 0-0'], ['resp_0 1-2', 'resp_1 0-0']])
+  await advanceUntil(() => ++steps > 20)
+  expect(writes).toHaveLength(2)
+})
+
+test('many characters do not wait for the next write', async () => {
+  const writes: number[] = []
+  const { entries } = openEntries(1, ({ logged }) => {
+    writes.push(...logged.map(({ segment: { frames } }) => frames.length))
+    return Promise.resolve(new Set<string>())
+  })
+  entries[0]?.append({ first: 0, last: 0, frames: 'x'.repeat(999) })
+  expect(writes).toEqual([])
+  entries[0]?.append({ first: 1, last: 1, frames: 'x' })
+  expect(writes).toEqual([1_000])
+})
+
+test('a discarded response is not written, and a later end of it is not stored', async () => {
+  const writes: unknown[] = []
+  const { entries, outcomes, end } = openEntries(2, (work) => {
+    writes.push(work)
+    return Promise.resolve(new Set<string>())
+  })
+  const [one, two] = entries
+  one?.append(segment(0))
+  await one?.discard()
+  one?.append(segment(1))
+  if (one !== undefined) end(one)
+  await advanceUntil(() => outcomes.length === 1)
+  let steps = 0
+  await advanceUntil(() => ++steps > 5)
+  expect([outcomes, writes]).toEqual([['unstored'], []])
+  two?.append(segment(0))
+  await advanceUntil(() => writes.length > 0)
+  expect(writes).toHaveLength(1)
+})
+
+test('discarding waits for the write in flight, which may hold the response', async () => {
+  const write = Promise.withResolvers<Set<string>>()
+  let started = false
+  const { entries } = openEntries(1, () => {
+    started = true
+    return write.promise
+  })
+  entries[0]?.append(segment(0))
+  await advanceUntil(() => started)
+  let isDiscarded = false
+  void entries[0]?.discard().then(() => {
+    isDiscarded = true
+  })
+  let steps = 0
+  await advanceUntil(() => ++steps > 3)
+  expect(isDiscarded).toBe(false)
+  write.resolve(new Set())
+  await advanceUntil(() => isDiscarded)
+  expect(isDiscarded).toBe(true)
+})
+
+test('a refused end is told from a stored one', async () => {
+  const { entries, outcomes, end } = openEntries(2, () => Promise.resolve(new Set(['resp_1'])))
+  for (const entry of entries) end(entry)
+  await advanceUntil(() => outcomes.length === 2)
+  expect(outcomes).toEqual(['stored', 'refused'])
+})
