@@ -21,10 +21,9 @@ export const tokens: CheckGroup = {
 
 /** With a development secret the server listens on loopback only, regardless of `host`. */
 function developmentFinding({ host }: Config): Finding {
-  const detail =
-    /^(127(\.\d+){3}|::1|localhost)$/.test(host) || host === ''
-      ? 'a development secret in the data folder'
-      : `a development secret in the data folder, so the server listens on 127.0.0.1 instead of ${host}`
+  const detail = /^(127(\.\d+){3}|::1|localhost)$/.test(host)
+    ? 'a development secret in the data folder'
+    : `a development secret in the data folder, so the server listens on 127.0.0.1 instead of ${host}`
   return warn(
     'tokens',
     detail,
