@@ -9,6 +9,9 @@ export type Agent = AgentDefinition & {
   readonly updatedAt: Date
 }
 
+/** Owns what the program itself provides; the id of a service account, so of no token's user. */
+export const builtInOwnerId = '00000000-0000-7000-8000-000000000000'
+
 export type AgentDefinition = {
   readonly name: string
   readonly description: string | null

@@ -12,7 +12,7 @@ const toolsCharsMax = 262_144
 
 const checker = compileChecker(agentBody)
 
-const defaults: Omit<AgentDefinition, 'name' | 'model'> = {
+export const emptyDefinition: Omit<AgentDefinition, 'name' | 'model'> = {
   description: null,
   instructions: null,
   tools: [],
@@ -30,7 +30,7 @@ export function parseNewAgent(body: unknown, knownModel: KnownModel): AgentDefin
   const { name, model } = fields
   if (name === undefined) throw refused('name', '"name" is required.')
   if (model === undefined) throw refused('model', '"model" is required.')
-  return { ...defaults, name, model, ...parseFields(fields, knownModel) }
+  return { ...emptyDefinition, name, model, ...parseFields(fields, knownModel) }
 }
 
 /** The references in a body that is not validated yet, as `parseNewAgent` reads them. */
@@ -54,7 +54,7 @@ export function parseAgentChange(
   for (const name of ['name', 'model']) {
     if (nulls.has(name)) throw refused(name, `"${name}" is required.`)
   }
-  const reset = Object.entries(defaults).filter(([field]) => nulls.has(field))
+  const reset = Object.entries(emptyDefinition).filter(([field]) => nulls.has(field))
   return { ...current, ...Object.fromEntries(reset), ...parseFields(fields, knownModel) }
 }
 

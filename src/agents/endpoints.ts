@@ -13,7 +13,7 @@ import { refused } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { Collections } from '#retrieval/collections/create-collections.ts'
 import { ambiguousName } from '#retrieval/collections/schema.ts'
-import type { Agent, AgentDefinition } from './agents.ts'
+import { type Agent, type AgentDefinition, builtInOwnerId } from './agents.ts'
 import { type KnownModel, parseAgentChange, parseNewAgent, referencesIn } from './definition.ts'
 import { agentRecord, renderAgent } from './record.ts'
 import { agentChange, newAgent } from './schema.ts'
@@ -186,7 +186,7 @@ function withCollectionIds(
 const collectionPath = (index: number) => `collections[${index}]`
 
 function mayEdit({ ownerId }: Agent, { userId, permissions }: Principal): boolean {
-  return ownerId === userId || permissions.has('can_edit_config')
+  return ownerId === userId || (permissions.has('can_edit_config') && ownerId !== builtInOwnerId)
 }
 
 function requireEditor(agent: Agent, principal: Principal): void {

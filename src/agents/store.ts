@@ -7,11 +7,17 @@ import { agent } from '#db/schema/agents.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { refused } from '#lib/unprocessable.ts'
-import type { Agent, AgentDefinition } from './agents.ts'
+import { type Agent, type AgentDefinition, builtInOwnerId } from './agents.ts'
+import { emptyDefinition } from './definition.ts'
 
 type Row = typeof agent.$inferSelect
 /** The database derives `collectionIds` from the definition. */
 type NewRow = Omit<Row, 'collectionIds'>
+
+type BuiltInDefinition = Pick<
+  Agent,
+  'id' | 'name' | 'description' | 'model' | 'instructions' | 'collections'
+>
 
 /** Prevents one user from filling the table. */
 const agentsPerOwnerMax = 200
@@ -106,6 +112,31 @@ export function createAgents({ drizzle }: Pick<Database, 'drizzle'>, { now }: { 
         await transaction.update(agent).set(rowOf(changed)).where(eq(agent.id, id))
         return changed
       }),
+
+    /** An agent of the program itself, visible to everyone; replaces the one with this id. */
+    async putBuiltIn(
+      transaction: Pick<Database['drizzle'], 'insert'>,
+      definition: BuiltInDefinition,
+    ): Promise<void> {
+      const at = now()
+      const row = rowOf({
+        ...emptyDefinition,
+        ...definition,
+        visibility: { kind: 'everyone' },
+        ownerId: builtInOwnerId,
+        createdAt: at,
+        updatedAt: at,
+      })
+      const { id: _, createdAt: __, ...set } = row
+      await transaction.insert(agent).values(row).onConflictDoUpdate({ target: agent.id, set })
+    },
+
+    async removeBuiltIn(
+      transaction: Pick<Database['drizzle'], 'delete'>,
+      id: string,
+    ): Promise<void> {
+      await transaction.delete(agent).where(eq(agent.id, id))
+    },
 
     /** Removes nothing if `check` throws. */
     remove: async (

@@ -1,4 +1,5 @@
 import { and, desc, eq, inArray, like, lt, or } from 'drizzle-orm'
+import { insertAuditEntry } from '#db/audit-entries.ts'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { auditEntry } from '#db/schema/audit.ts'
@@ -37,9 +38,8 @@ export function createAudit({
     /** With a transaction, the entry is committed if and only if the change is. */
     async record(entry: AuditEntry, transaction?: InsertHandle): Promise<void> {
       const at = now()
-      const row = rowOf({ ...entry, id: Bun.randomUUIDv7('hex', at), at })
-      if (transaction === undefined) await query(async () => drizzle.insert(auditEntry).values(row))
-      else await transaction.insert(auditEntry).values(row)
+      if (transaction === undefined) await query(() => insertAuditEntry(drizzle, entry, at))
+      else await insertAuditEntry(transaction, entry, at)
     },
 
     /** Newest first, after the entry with the id `after`. */
@@ -97,20 +97,6 @@ function conditionsOf({ actorId, action, resource }: AuditFilter) {
 
 function escapePattern(text: string): string {
   return text.replace(/[\\%_]/g, '\\$&')
-}
-
-function rowOf({ id, at, actor, action, resource, changes }: RecordedEntry): Row {
-  return {
-    id,
-    at,
-    action,
-    actorId: actor?.userId ?? null,
-    actorKeyId: actor?.keyId ?? null,
-    requestId: actor?.requestId ?? null,
-    resourceType: resource.type,
-    resourceId: resource.id,
-    changes: JSON.stringify(changes),
-  }
 }
 
 function entryOf({ id, at, action, changes, ...row }: Row): RecordedEntry {

@@ -2,6 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { ifMatchHeader } from '#api/shapes.ts'
 import { readIfMatch } from '#lib/entity-tag.ts'
+import { actingPrincipal } from '#lib/request-context.ts'
 import {
   changeEndpoint,
   fileId,
@@ -89,9 +90,9 @@ export function fileEndpoints({ files }: { files: Files }): Endpoint[] {
         ...destinationErrors,
         unprocessable: [invalidName, tooManyFiles],
       },
-      async handle({ params, body, context: { principal }, set }) {
-        const { id } = await files.find(principal, parseNodeId('file', params.id))
-        return withVersionTag(await files.copy(principal, id, parseCopy(body)), set)
+      async handle({ params, body, context, set }) {
+        const { id } = await files.find(context.principal, parseNodeId('file', params.id))
+        return withVersionTag(await files.copy(actingPrincipal(context), id, parseCopy(body)), set)
       },
     }),
     endpoint({
@@ -124,7 +125,8 @@ export function fileEndpoints({ files }: { files: Files }): Endpoint[] {
         unknown_field: destinationErrors.unknown_field,
         precondition_failed: staleVersion,
       },
-      async handle({ params, query, context: { principal }, request }) {
+      async handle({ params, query, context, request }) {
+        const principal = actingPrincipal(context)
         const node = { kind: 'file', id: parseNodeId('file', params.id) } as const
         const ifVersion = readIfMatch(request.headers.get('if-match'))
         await (query.permanent

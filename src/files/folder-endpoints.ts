@@ -2,6 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { ifMatchHeader } from '#api/shapes.ts'
 import { readIfMatch } from '#lib/entity-tag.ts'
+import { actingPrincipal } from '#lib/request-context.ts'
 import {
   changeEndpoint,
   folderId,
@@ -56,7 +57,7 @@ export function folderEndpoints({ files }: { files: Files }): Endpoint[] {
         unprocessable: ['"name" is required.', invalidName, folderTooDeep, tooManyFiles],
       },
       handle: async ({ body, context, set }) =>
-        withVersionTag(await files.createFolder(context.principal, body), set),
+        withVersionTag(await files.createFolder(actingPrincipal(context), body), set),
     }),
     endpoint({
       method: 'GET',
@@ -138,7 +139,8 @@ export function folderEndpoints({ files }: { files: Files }): Endpoint[] {
         unknown_field: destinationErrors.unknown_field,
         precondition_failed: staleVersion,
       },
-      async handle({ params, query, context: { principal }, request }) {
+      async handle({ params, query, context, request }) {
+        const principal = actingPrincipal(context)
         const node = { kind: 'folder', id: parseNodeId('folder', params.id) } as const
         const ifVersion = readIfMatch(request.headers.get('if-match'))
         const options = { isRecursive: query.recursive, ifVersion }

@@ -2,6 +2,7 @@ import type { TSchema } from '@sinclair/typebox'
 import { type CallerContext, type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { ifMatchHeader } from '#api/shapes.ts'
 import { readIfMatch } from '#lib/entity-tag.ts'
+import { actingPrincipal } from '#lib/request-context.ts'
 import {
   common,
   destinationErrors,
@@ -65,7 +66,13 @@ export function changeEndpoint(
       await (kind === 'file' ? files.find : files.findFolder)(principal, node.id)
       const change = parse(body)
       const ifVersion = readIfMatch(request.headers.get('if-match'))
-      return withVersionTag(await files.change(principal, node, { ...change, ifVersion }), set)
+      return withVersionTag(
+        await files.change(actingPrincipal(context as CallerContext), node, {
+          ...change,
+          ifVersion,
+        }),
+        set,
+      )
     },
   })
 }
@@ -92,10 +99,13 @@ that is gone, to the top level of its owner. A ${kind} outside the trash is not 
       ...(isFolder ? { unprocessable: folderTooDeep } : {}),
       gone: { code: 'purged', message: `The retention time of this trashed ${kind} has passed.` },
     },
-    async handle({ params, body, context: { principal }, set }) {
+    async handle({ params, body, context, set }) {
       const node = { kind, id: parseNodeId(kind, params.id) }
       const { onConflict = 'fail' } = body ?? {}
-      return withVersionTag(await files.restore(principal, node, { onConflict }), set)
+      return withVersionTag(
+        await files.restore(actingPrincipal(context), node, { onConflict }),
+        set,
+      )
     },
   })
 }

@@ -1,6 +1,6 @@
 import { AppError } from '#lib/errors.ts'
-import { type Failure, PullIterator, type Subscriber } from '#lib/pull-iterator.ts'
 import { createLru } from '#lib/lru.ts'
+import { type Failure, PullIterator, type Subscriber } from '#lib/pull-iterator.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import { EventStreamParser, type ServerSentEvent } from './event-stream.ts'
 import { type EventBatch, type GenerationEvent, type Relay, withRelay } from './events.ts'

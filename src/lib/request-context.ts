@@ -4,6 +4,8 @@ import { newId } from './id.ts'
 export type RequestPrincipal = {
   readonly userId: string
   readonly groups: readonly string[]
+  /** The request and its API key, for the audit log; absent in background work. */
+  readonly origin?: { readonly keyId: string | null; readonly requestId: string }
 }
 
 /** W3C trace context (https://www.w3.org/TR/trace-context/): the values of `traceparent` and `tracestate`. */
@@ -27,6 +29,15 @@ export type RequestContext<P extends RequestPrincipal = RequestPrincipal> = {
   readonly receivedAtMs: number
   /** Aborted when the client disconnects or the server cancels the request. */
   readonly signal: AbortSignal
+}
+
+/** The principal of a change, which the audit log records with its request. */
+export function actingPrincipal({
+  principal: { userId, groups },
+  keyId,
+  requestId,
+}: Pick<RequestContext, 'principal' | 'keyId' | 'requestId'>): RequestPrincipal {
+  return { userId, groups, origin: { keyId, requestId } }
 }
 
 /** The parts of a context that are logged. */

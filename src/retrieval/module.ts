@@ -4,6 +4,7 @@ import type { Embedders } from '#embedding/embedder.ts'
 import type { Shares } from '#files/shares/shares.ts'
 import type { Files } from '#files/tree.ts'
 import type { Jobs } from '#jobs/jobs.ts'
+import type { Catalogue } from '#models/catalogue.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Rerankers } from '#rerank/reranker.ts'
 import type { Storage } from '#storage/storage.ts'
@@ -20,10 +21,12 @@ import { reindexEndpoints } from './reindex/endpoints.ts'
 import { createSearch } from './search/create-search.ts'
 import { searchEndpoints } from './search/endpoints.ts'
 import type { Search } from './search/search.ts'
+import { createServiceDesk } from './service-desk.ts'
 import { vectorStoreEndpoints } from './vector-stores/endpoints.ts'
 
 type Needs = Foundation & {
   agents: Agents
+  catalogue: Pick<Catalogue, 'list'>
   embedders: Embedders
   rerankers: Rerankers
   jobs: Jobs
@@ -49,13 +52,18 @@ export const retrievalModule = module({
     Embeddings: 'Moving collections to another embedding model without downtime.',
   },
   async start(needs: Needs) {
-    const { config, log, database, agents, jobs, now } = needs
+    const { config, log, database, agents, catalogue, jobs, now } = needs
     const chunkTables = createChunkTables({ database, jobs, now })
     const collections = createCollections({
       ...needs,
       chunkTables,
       limits: config.retrieval,
       usedByAgents: agents.isCollectionUsed,
+    })
+    const serviceDesk = createServiceDesk({
+      agents,
+      collections,
+      firstModel: () => catalogue.list().find(({ mode }) => mode === 'generate')?.id,
     })
     const extraction = createExtraction({ limits: config.retrieval, log })
     const ingest = createIngest({ ...needs, chunkTables, extraction })
@@ -70,7 +78,7 @@ export const retrievalModule = module({
     // Requests do not wait for the files of collections.
     const documents = createDocumentReader(createExtraction({ limits: config.retrieval, log }))
     return {
-      services: { collections, ingest, reindexes, search, fileSearch, documents },
+      services: { collections, ingest, reindexes, search, fileSearch, documents, serviceDesk },
       close: () => ingest.close(),
     }
   },

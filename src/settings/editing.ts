@@ -1,8 +1,9 @@
 import type { Embedders } from '#embedding/embedder.ts'
 import type { Files } from '#files/tree.ts'
+import type { Transaction } from '#jobs/jobs.ts'
 import type { IsExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
-import type { RequestPrincipal } from '#lib/request-context.ts'
+import type { RequestContext, RequestPrincipal } from '#lib/request-context.ts'
 import { refused } from '#lib/unprocessable.ts'
 import type { Rerankers } from '#rerank/reranker.ts'
 import { applyPatch, documentNotFound, type Flat, parseValue, patchBetween } from './patch.ts'
@@ -22,30 +23,62 @@ export type SettingReferences = {
   embedders: Pick<Embedders, 'find'>
   rerankers: Pick<Rerankers, 'find'>
   files: Pick<Files, 'readable'>
+  modelResolver: { agentModelName(name: string): string | undefined }
+}
+
+/** Follows changes of `service_desk`. */
+type ServiceDesk = {
+  prepare(context: RequestContext): Promise<void>
+  apply(
+    transaction: Transaction,
+    principal: RequestPrincipal,
+    values: ConfigValues['service_desk'],
+  ): Promise<void>
 }
 
 /**
  * Changes by administrators. They throw `unprocessable`, `unknown_field` or `removed_field` for invalid
  * values, `conflict` for locked keys, and `precondition_failed` for a stale `If-Match`.
  */
-export function createEditing(settings: Settings, references: SettingReferences) {
+export function createEditing(
+  settings: Settings,
+  { serviceDesk, ...references }: SettingReferences & { serviceDesk: ServiceDesk },
+) {
   const { layers } = settings
+  const present = () => settings.current().service_desk.document_ids ?? []
+  const prepare = async (context: RequestContext, values: Flat, { isDryRun }: EditOptions) => {
+    if (isDryRun || !values.get('service_desk.document_ids')) return
+    await serviceDesk.prepare(context)
+  }
+  const follow =
+    (principal: RequestPrincipal) =>
+    async (transaction: Transaction, { before, after }: Omit<Edited, 'warnings'>) => {
+      const { service_desk: desk } = after.values
+      if (Bun.deepEquals(before.values.service_desk, desk)) return
+      await serviceDesk.apply(transaction, principal, desk)
+    }
   return {
-    async patch(principal: RequestPrincipal, patch: Flat, options: EditOptions): Promise<Edited> {
+    async patch(context: RequestContext, patch: Flat, options: EditOptions): Promise<Edited> {
+      const { principal } = context
       layers.requireUnlocked(patch.keys())
-      await requireReferences(references, principal, patch)
+      await requireReferences({ ...references, present }, principal, patch)
+      await prepare(context, patch, options)
       const actor = { actorId: principal.userId, ...options }
-      const changed = await settings.change(actor, ({ overrides }) => {
-        const patched = applyPatch(overrides, patch, layers.isSwitchedOffByNull)
-        requireReranker(layers.effective(patched), patch)
-        return patched
-      })
+      const changed = await settings.change(
+        actor,
+        ({ overrides }) => {
+          const patched = applyPatch(overrides, patch, layers.isSwitchedOffByNull)
+          requireReranker(layers.effective(patched), patch)
+          return patched
+        },
+        follow(principal),
+      )
       return { ...changed, warnings: warningsOf(changed) }
     },
 
     /** Restores the overrides after the change `revision`, validated by the rules of this release. */
     async rollBack(
-      principal: RequestPrincipal,
+      context: RequestContext,
       revision: number,
       options: EditOptions,
     ): Promise<Edited> {
@@ -62,15 +95,21 @@ export function createEditing(settings: Settings, references: SettingReferences)
         ]),
       )
       const unlocked = [...target].filter(([key]) => layers.lockOf(key) === null)
-      await requireReferences(references, principal, new Map(unlocked))
+      const { principal } = context
+      await requireReferences({ ...references, present }, principal, new Map(unlocked))
+      await prepare(context, target, options)
       let patch: Flat = new Map()
       const actor = { actorId: principal.userId, ...options }
-      const changed = await settings.change(actor, (state) => {
-        patch = patchBetween(state.overrides, target)
-        layers.requireUnlocked(patch.keys())
-        requireReranker(layers.effective(target), patch)
-        return target
-      })
+      const changed = await settings.change(
+        actor,
+        (state) => {
+          patch = patchBetween(state.overrides, target)
+          layers.requireUnlocked(patch.keys())
+          requireReranker(layers.effective(target), patch)
+          return target
+        },
+        follow(principal),
+      )
       return { ...changed, warnings: warningsOf(changed) }
     },
   }
@@ -81,16 +120,28 @@ export function createEditing(settings: Settings, references: SettingReferences)
  * `service_unavailable` if a reference cannot be checked.
  */
 async function requireReferences(
-  { embedders, rerankers, files }: SettingReferences,
+  {
+    embedders,
+    rerankers,
+    files,
+    modelResolver,
+    present,
+  }: SettingReferences & { present(): readonly string[] },
   principal: RequestPrincipal,
   values: Flat,
 ): Promise<void> {
   const check: Record<ReferenceKind, (key: string, value: unknown) => Promise<void>> = {
+    async 'generation model'(key, name) {
+      if (typeof name !== 'string' || modelResolver.agentModelName(name) !== undefined) return
+      const message = `There is no model "${name}" that generates text.`
+      throw refused(key, message, 'model_not_found')
+    },
     'embedding model': (key, name) => requireModel(key, name, embedders.find),
     'rerank model': (key, name) => requireModel(key, name, rerankers.find),
     async files(key, ids) {
       if (!Array.isArray(ids) || ids.length === 0) return
-      const readable = await files.readable(principal, ids)
+      // Documents of other administrators stay when the list is sent again.
+      const readable = (await files.readable(principal, ids)).union(new Set(present()))
       const missing = ids.findIndex((id) => !readable.has(id))
       if (missing !== -1) throw documentNotFound(key, ids, missing)
     },

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json, jsonBody, type ResponseSettings } from '#api/endpoint.ts'
 import { idExample, ifMatchHeader } from '#api/shapes.ts'
 import { entityTag, readIfMatch } from '#lib/entity-tag.ts'
-import { createEditing, type Edited, type SettingReferences } from './editing.ts'
+import { createEditing, type Edited } from './editing.ts'
 import { shippedValues } from './layers.ts'
 import { parsePatch } from './patch.ts'
 import {
@@ -17,7 +17,7 @@ import {
 import { configPatch, configValues } from './schema.ts'
 import type { Settings } from './settings.ts'
 
-export type SettingsEndpointsDeps = SettingReferences & { settings: Settings }
+export type SettingsEndpointsDeps = Parameters<typeof createEditing>[1] & { settings: Settings }
 
 /** More than all keys with their longest values. */
 const bodyBytesMax = 262_144
@@ -25,8 +25,8 @@ const bodyBytesMax = 262_144
 const revisionMax = 2_147_483_647
 
 /** Reading and changing the configuration of the running system. */
-export function settingsEndpoints({ settings, ...references }: SettingsEndpointsDeps): Endpoint[] {
-  const editing = createEditing(settings, references)
+export function settingsEndpoints({ settings, ...services }: SettingsEndpointsDeps): Endpoint[] {
+  const editing = createEditing(settings, services)
   /** Refusals carry the current tag too. */
   const before = (set: ResponseSettings) => setTag(set, settings.state().tag)
   const optionsOf = (request: Request, { dry_run: isDryRun }: Static<typeof dryRunQuery>) => ({
@@ -89,9 +89,9 @@ at all, and takes effect within a second in every process. Models and files must
         ...editErrors,
       },
       before,
-      async handle({ query, body, context: { principal }, request, set }) {
+      async handle({ query, body, context, request, set }) {
         const options = optionsOf(request, query)
-        return editResponse(await editing.patch(principal, body, options), options.isDryRun, set)
+        return editResponse(await editing.patch(context, body, options), options.isDryRun, set)
       },
     }),
 
@@ -162,9 +162,9 @@ at all, and takes effect within a second in every process. Models and files must
         ...editErrors,
       },
       before,
-      async handle({ query, body: { revision }, context: { principal }, request, set }) {
+      async handle({ query, body: { revision }, context, request, set }) {
         const options = optionsOf(request, query)
-        const edited = await editing.rollBack(principal, revision, options)
+        const edited = await editing.rollBack(context, revision, options)
         return editResponse(edited, options.isDryRun, set)
       },
     }),

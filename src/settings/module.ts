@@ -1,10 +1,9 @@
 import { type Foundation, module } from '#module.ts'
-import type { SettingReferences } from './editing.ts'
-import { settingsEndpoints } from './endpoints.ts'
+import { type SettingsEndpointsDeps, settingsEndpoints } from './endpoints.ts'
 
 /** Configuration that administrators change while the system runs. */
 export const settingsModule = module({
   name: 'settings',
   tags: { Configuration: 'Settings that administrators change at run time.' },
-  endpoints: (services: Foundation & SettingReferences) => settingsEndpoints(services),
+  endpoints: (services: Foundation & SettingsEndpointsDeps) => settingsEndpoints(services),
 })

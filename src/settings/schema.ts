@@ -4,7 +4,7 @@ import type { JsonObject } from '#lib/json.ts'
 import { type Checker, compileChecker } from '#lib/schema.ts'
 
 /** Resources that the value of a setting names, and that must exist. */
-export type ReferenceKind = 'embedding model' | 'rerank model' | 'files'
+export type ReferenceKind = 'generation model' | 'embedding model' | 'rerank model' | 'files'
 
 type ConfigProperties = typeof configSchema.properties
 type PropertiesOf<Section extends keyof ConfigProperties> =
@@ -18,8 +18,14 @@ type Annotated = TSchema & {
 }
 
 const documentIds = Type.Array(Type.String({ maxLength: 100 }), {
-  description: 'Ids of the files that the service desk answers from.',
+  description:
+    'Ids of the files that the service desk answers from, a built-in agent for every caller. Needs the role manager on each file; a file is found while the administrator who set it keeps that role.',
   maxItems: 500,
+})
+const serviceDeskModel = Type.String({
+  description: 'The model of the service desk; null: the first one that generates text.',
+  minLength: 1,
+  maxLength: 256,
 })
 
 /**
@@ -34,7 +40,10 @@ export const configValues = strict(
     rerank_top_n: nullable(fromConfig('retrieval', 'rerankTopN')),
     embedding_model: references('embedding model', fromConfig('retrieval', 'embeddingModel')),
     reranker_model: nullable(references('rerank model', fromConfig('retrieval', 'rerankerModel'))),
-    service_desk: strict({ document_ids: nullable(references('files', documentIds)) }),
+    service_desk: strict({
+      document_ids: nullable(references('files', documentIds)),
+      model: nullable(references('generation model', serviceDeskModel)),
+    }),
     files: strict({
       max_bytes: fromConfig('files', 'bytesMax'),
       trash_seconds: fromConfig('files', 'trashS'),

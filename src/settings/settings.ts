@@ -1,4 +1,5 @@
 import type { Config } from '#config/schema.ts'
+import type { Transaction } from '#jobs/jobs.ts'
 import { type IsExpected, requireExpected } from '#lib/entity-tag.ts'
 import { type Page, pageOf } from '#lib/page.ts'
 import { repeat } from '#lib/repeat.ts'
@@ -95,17 +96,23 @@ export async function createSettings(deps: SettingsDeps) {
 
     /**
      * Applies a change: `make` gets the current state and returns the new overrides. Changes are
-     * serialised. Throws what `make` throws, and `precondition_failed` for a stale `If-Match`.
+     * serialised. `follow` makes changes that depend on it, in the same transaction. Throws what both
+     * throw, and `precondition_failed` for a stale `If-Match`.
      */
-    async change(change: Change, make: (state: SettingsState) => Flat): Promise<Changed> {
+    async change(
+      change: Change,
+      make: (state: SettingsState) => Flat,
+      follow: (transaction: Transaction, changed: Changed) => Promise<void> = async () => {},
+    ): Promise<Changed> {
       if (change.isDryRun) return evaluate(change, make, state)
       let before: SettingsState | undefined
-      const last = await store.add((newest) => {
+      const last = await store.add(async (newest, transaction) => {
         const changed = evaluate(change, make, stateAfter(newest))
         before = changed.before
         const sides = { before: before.overrides, after: changed.after.overrides }
         const patch = patchBetween(sides.before, sides.after)
         if (patch.size === 0) return null
+        await follow(transaction, changed)
         return { actorId: change.actorId, patch, ...sides, createdAt: now() }
       })
       const after = stateAfter(last)

@@ -2,6 +2,7 @@ import { desc, eq, gt, lt, lte, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { settingsRevision } from '#db/schema/settings.ts'
+import type { Transaction } from '#jobs/jobs.ts'
 import { type Flat, flatten, nest } from './patch.ts'
 
 export type SettingsDatabase = Pick<Database, 'drizzle' | 'listen' | 'notifyOnCommit'>
@@ -23,6 +24,8 @@ export type HistoryPage = { readonly limit: number; readonly before?: number | u
 type NewRevision = Omit<Revision, 'revision'>
 
 const notificationChannel = 'settings'
+/** A change of the service desk changes many rows. */
+const followersMaxMs = 30_000
 
 /** Queries of requests fail with `service_unavailable` after a short timeout. */
 export function createSettingsStore(
@@ -31,6 +34,7 @@ export function createSettingsStore(
 ) {
   const { drizzle } = database
   const query = createQueryRunner()
+  const queryWithFollowers = createQueryRunner(followersMaxMs)
   return {
     /** Calls back when any process may have made a change. */
     follow: (onChange: () => void): Promise<void> =>
@@ -73,9 +77,9 @@ export function createSettingsStore(
      * Returns the newest change, and rethrows if `make` throws.
      */
     add: (
-      make: (newest: Revision | undefined) => NewRevision | null,
+      make: (newest: Revision | undefined, transaction: Transaction) => Promise<NewRevision | null>,
     ): Promise<Revision | undefined> =>
-      query(() =>
+      queryWithFollowers(() =>
         drizzle.transaction(async (transaction) => {
           await transaction.execute(
             sql`select pg_advisory_xact_lock(hashtextextended('settings', 0))`,
@@ -87,7 +91,7 @@ export function createSettingsStore(
             .orderBy(newestFirst)
             .limit(1)
           const newest = row === undefined ? undefined : revisionOf(row)
-          const made = make(newest)
+          const made = await make(newest, transaction)
           if (made === null) return newest
           const [added] = await transaction
             .insert(settingsRevision)

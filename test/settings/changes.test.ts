@@ -26,7 +26,7 @@ const shipped = {
   rerank_top_n: null,
   embedding_model: 'local-hash',
   reranker_model: null,
-  service_desk: { document_ids: null },
+  service_desk: { document_ids: null, model: null },
   files: { max_bytes: 5_368_709_120, trash_seconds: 2_592_000, people_picker: true },
   responses: { ttl_seconds: 2_592_000 },
 }

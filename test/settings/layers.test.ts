@@ -162,7 +162,7 @@ test('every environment variable of a setting locks it', async () => {
     environment: {
       SLUICE_RETRIEVAL_K: '4',
       SLUICE_RERANK_TOP_N: '2',
-      SLUICE_RERANK_MODEL: 'sorter',
+      SLUICE_RERANKER_MODEL: 'sorter',
       SLUICE_EMBEDDING_MODEL: 'vectors',
       SLUICE_FILE_BYTES_MAX: '1000',
       SLUICE_FILE_TRASH_S: '0',
@@ -174,14 +174,18 @@ test('every environment variable of a setting locks it', async () => {
     rerank_top_n: 2,
     embedding_model: 'vectors',
     reranker_model: 'sorter',
-    service_desk: { document_ids: null },
+    service_desk: { document_ids: null, model: null },
     files: { max_bytes: 1_000, trash_seconds: 0, people_picker: true },
     responses: { ttl_seconds: 60 },
   })
   const { body } = await here.send('/v1/config/schema')
   const keys: [string, { locked_by: string | null }][] = Object.entries(Object(body['keys']))
   const unlocked = keys.filter(([, { locked_by }]) => locked_by === null).map(([key]) => key)
-  expect(unlocked).toEqual(['service_desk.document_ids', 'files.people_picker'])
+  expect(unlocked).toEqual([
+    'service_desk.document_ids',
+    'service_desk.model',
+    'files.people_picker',
+  ])
   for (const [key] of keys) {
     const response = await here.patch(bodyWith(key, null))
     expect(outcome(response)).toBe(unlocked.includes(key) ? '200' : `409 config_locked ${key}`)

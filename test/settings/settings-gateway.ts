@@ -136,8 +136,10 @@ export async function startSettingsGateway(
   const files = createFiles({ database, storage, settings, limits: config.files, hooks, now })
   const shares = createShares({ database, now })
   const embedders = createEmbedders({ inference, catalogue, models: config.model })
+  const serviceDesk = { async prepare() {}, async apply() {} }
+  const modelResolver = { agentModelName: (name: string) => catalogue.find(name)?.id }
   const endpoints = [
-    ...settingsEndpoints({ settings, embedders, rerankers, files }),
+    ...settingsEndpoints({ settings, embedders, rerankers, files, modelResolver, serviceDesk }),
     ...uploadEndpoints({ files, storage, settings, config, now }),
     ...fileShareEndpoints({ shares, settings }),
     ...rerankEndpoints({

@@ -21,6 +21,7 @@ import { readLongBody } from '#http/long-body.ts'
 import { readMultipart } from '#http/multipart.ts'
 import { readIfMatch, requireExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
+import { actingPrincipal } from '#lib/request-context.ts'
 import type { CurrentSettings } from '#settings/schema.ts'
 import type { Storage, StoredContent } from '#storage/storage.ts'
 import { detectMimeType } from './mime-type.ts'
@@ -70,7 +71,8 @@ longer, see \`retrieval_status\`. An aborted upload leaves nothing behind.`,
         unknown_field: 'There is no field "colour".',
         removed_field: destinationErrors.removed_field,
       },
-      async handle({ query, context: { principal }, request }) {
+      async handle({ query, context, request }) {
+        const principal = actingPrincipal(context)
         const upload = await receive(request, { acceptsForm: true, userId: principal.userId })
         const { name, ...fields } = parseUploadFields(upload.fields ?? query, now())
         const fileName = name ?? upload.filename
@@ -102,7 +104,8 @@ longer, see \`retrieval_status\`. An aborted upload leaves nothing behind.`,
         permission_denied: notFileEditor,
         precondition_failed: contentChanged,
       },
-      async handle({ params, context: { principal }, request }) {
+      async handle({ params, context, request }) {
+        const principal = actingPrincipal(context)
         const id = parseNodeId('file', params.id)
         const isExpected = readIfMatch(request.headers.get('if-match'))
         const check = ({ sha256 }: FileRecord) =>

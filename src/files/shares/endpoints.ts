@@ -3,7 +3,7 @@ import { deletedResponse, idExample } from '#api/shapes.ts'
 import { fileNotFound, folderNotFound, ownerId } from '#files/record.ts'
 import { parseNodeId } from '#files/tree/checks.ts'
 import { AppError } from '#lib/errors.ts'
-import type { RequestPrincipal } from '#lib/request-context.ts'
+import { actingPrincipal, type RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { CurrentSettings } from '#settings/schema.ts'
 import { accessRecord, granteeList, shareExample, shareList, shareRecord } from './record.ts'
@@ -104,11 +104,13 @@ resource has at most 1,000 shares.`,
         ],
         unknown_field: unknownField,
       },
-      async handle({ params, body, context: { principal }, set }) {
+      async handle({ params, body, context, set }) {
+        const { principal } = context
         const shared = await find(principal, params.id)
         // Errors of the body are reported only to principals who may see the resource.
         await shares.list(principal, shared)
-        const { share, isNew } = await shares.add(principal, shared, parseGrant(body))
+        const acting = actingPrincipal(context)
+        const { share, isNew } = await shares.add(acting, shared, parseGrant(body))
         set.status = isNew ? 201 : 200
         return share
       },
@@ -133,11 +135,12 @@ resource has at most 1,000 shares.`,
         unprocessable: '"role" must be "viewer" or "editor" or "manager".',
         unknown_field: unknownField,
       },
-      async handle({ params, body, context: { principal } }) {
+      async handle({ params, body, context }) {
+        const { principal } = context
         const shared = await find(principal, params.id)
         await shares.list(principal, shared)
         const role = parseRoleChange(body)
-        return shares.change(principal, shared, parseShareId(params.share_id), role)
+        return shares.change(actingPrincipal(context), shared, parseShareId(params.share_id), role)
       },
     }),
     endpoint({
@@ -153,8 +156,9 @@ resource has at most 1,000 shares.`,
         permission_denied: notManager,
         conflict: inherited,
       },
-      async handle({ params: { id, share_id }, context: { principal } }) {
-        await shares.remove(principal, await find(principal, id), parseShareId(share_id))
+      async handle({ params: { id, share_id }, context }) {
+        const shared = await find(context.principal, id)
+        await shares.remove(actingPrincipal(context), shared, parseShareId(share_id))
         return { id: share_id, object: 'share', deleted: true }
       },
     }),

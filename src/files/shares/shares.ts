@@ -1,3 +1,4 @@
+import { auditChange } from '#files/audit-store.ts'
 import { isAtLeast, type Role, rankOfRole } from '#files/files.ts'
 import { requireNode, requireRole } from '#files/tree/checks.ts'
 import { createTreeStore, type FilesDatabase, findNode } from '#files/tree/store.ts'
@@ -78,6 +79,31 @@ export function createShares(deps: { database: FilesDatabase; now: () => Date })
     })
   }
 
+  const auditShare = (
+    transaction: Transaction,
+    entry: {
+      principal: RequestPrincipal
+      resource: SharedResource
+      action: string
+      before?: ShareRecord
+      after?: ShareRecord
+    },
+  ) => {
+    const { principal, resource, action, before, after } = entry
+    const fields = ({ principal: { type, id }, role }: ShareRecord) => ({
+      principal: { type, id },
+      role,
+    })
+    return auditChange(transaction, principal, {
+      kind: resource.type,
+      id: resource.id,
+      action,
+      ...(before && { before: fields(before) }),
+      ...(after && { after: fields(after) }),
+      at: deps.now(),
+    })
+  }
+
   return {
     /** Principals who may not share see the shares that apply to them. */
     async list(principal: RequestPrincipal, resource: SharedResource) {
@@ -108,7 +134,10 @@ export function createShares(deps: { database: FilesDatabase; now: () => Date })
         if (isNew && (await countShares(transaction, access.target)) > sharesMax) {
           throw refused('', `The limit of ${sharesMax} shares is reached.`, 'too_many_shares')
         }
-        return { share: await findShare(transaction, principal, access, id), isNew }
+        const share = await findShare(transaction, principal, access, id)
+        const action = isNew ? 'share.add' : 'share.update'
+        await auditShare(transaction, { principal, resource, action, after: share })
+        return { share, isNew }
       })
     },
     /** Throws `conflict` of code `inherited` for a share of a folder above. */
@@ -123,7 +152,10 @@ export function createShares(deps: { database: FilesDatabase; now: () => Date })
         requireRole(access.role, 'manager', resource.type)
         requireDirect(share)
         await changeShare(transaction, shareId, { role, grantedBy: principal.userId })
-        return findShare(transaction, principal, access, shareId)
+        const after = await findShare(transaction, principal, access, shareId)
+        const action = 'share.update'
+        await auditShare(transaction, { principal, resource, action, before: share, after })
+        return after
       }),
     /** Users may also remove their own access. */
     remove: (principal: RequestPrincipal, resource: SharedResource, shareId: string) =>
@@ -134,6 +166,12 @@ export function createShares(deps: { database: FilesDatabase; now: () => Date })
         if (!isOwnAccess) requireRole(access.role, 'manager', resource.type)
         requireDirect(share)
         await deleteShare(transaction, shareId)
+        await auditShare(transaction, {
+          principal,
+          resource,
+          action: 'share.remove',
+          before: share,
+        })
       }),
     /** The reasons for a user's access. Other users than the principal require the role `manager`. */
     async access(

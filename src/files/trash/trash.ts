@@ -1,3 +1,4 @@
+import { auditChange } from '#files/audit-store.ts'
 import { type FileHooks, isAtLeast, notifyInBatches, type OnConflict } from '#files/files.ts'
 import { nameKey } from '#files/names.ts'
 import type { NodeRecord } from '#files/record.ts'
@@ -50,7 +51,9 @@ export const removeNode =
   ) =>
     deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
       const found = await findNode(transaction, principal, id)
-      requireVersion(requireNode(found, { kind, id, role: 'editor' }), ifVersion)
+      const node = requireNode(found, { kind, id, role: 'editor' })
+      requireVersion(node, ifVersion)
+      const { name } = node
       if (!isRecursive && (await hasChildren(transaction, id))) {
         throw new AppError('conflict', 'The folder is not empty; delete it with recursive=true.', {
           param: 'recursive',
@@ -62,7 +65,11 @@ export const removeNode =
       await trashNodes(transaction, ids, { trashId: id, now: deps.now() })
       await notifyInBatches(deps.hooks, transaction, 'trashed', nodes)
       const files = nodes.filter((node) => node.kind === 'file').length
-      return { files, folders: nodes.length - files }
+      const counts = { files, folders: nodes.length - files }
+      const after = { in_trash: true, ...(kind === 'folder' ? counts : {}) }
+      const entry = { kind, id, action: 'delete', before: { name }, after, at: deps.now() }
+      await auditChange(transaction, principal, entry)
+      return counts
     })
 
 /** Deletes a file permanently, whether or not it is in the trash. Requires its owner. */
@@ -80,6 +87,8 @@ export const deleteFile =
       }
       await notifyInBatches(deps.hooks, transaction, 'deleted', [{ id, kind: 'file' }])
       await deleteNode(transaction, id)
+      const entry = { kind: 'file' as const, id, action: 'delete', at: deps.now() }
+      await auditChange(transaction, principal, { ...entry, after: { in_trash: false } })
     })
 
 /**
@@ -102,6 +111,8 @@ export const restoreNode =
         if (trashed.kind !== kind || !mayRestore(trashed)) throw nodeNotFound(kind, id)
         requireRetained(deps, trashed)
         await restoreSubtree(deps, transaction, trashed, onConflict)
+        const entry = { kind, id, action: 'restore', after: { name: trashed.name }, at: deps.now() }
+        await auditChange(transaction, principal, entry)
       }
       const record = await readRecord(transaction, principal, id)
       if (record === undefined) throw nodeNotFound(kind, id)

@@ -1,3 +1,4 @@
+import { auditChange } from '#files/audit-store.ts'
 import type { NewContent, NewFile, OnConflict } from '#files/files.ts'
 import { duplicateKey, nameKey, parseName } from '#files/names.ts'
 import type { FileRecord } from '#files/record.ts'
@@ -69,6 +70,17 @@ export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps
     return id
   }
 
+  const recordAddition = (
+    { transaction, principal, id }: NodeChange,
+    { parentId }: TreeLocation,
+    node: { kind: NodeKind; name: string; copiedFrom?: string },
+  ) => {
+    const { kind, name, copiedFrom } = node
+    const copied = copiedFrom === undefined ? {} : { copied_from: copiedFrom }
+    const after = { name, folder_id: parentId, ...copied }
+    return auditChange(transaction, principal, { kind, id, action: 'create', after, at: now() })
+  }
+
   /** The sweep may have removed unused content between the upload and this call. */
   async function keepContent({ content }: NewContent): Promise<void> {
     await store.keepContent(content, now())
@@ -88,8 +100,12 @@ export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps
   }
 
   async function replace(change: NodeChange, file: NewContent & Partial<NewFile>) {
-    await writeContent(change.transaction, change.id, file)
-    await touchNode(change.transaction, change.id, now())
+    const { transaction, principal, id } = change
+    await writeContent(transaction, id, file)
+    await touchNode(transaction, id, now())
+    const after = { sha256: file.content.sha256 }
+    const entry = { kind: 'file' as const, id, action: 'update_content', after, at: now() }
+    await auditChange(transaction, principal, entry)
     return notifyContent(change, file)
   }
 
@@ -112,6 +128,7 @@ export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps
         const node = { ...file, name, kind: 'file' } as const
         const id = await addNode({ transaction, principal }, location, node)
         await insertFile(transaction, id, file)
+        await recordAddition({ transaction, principal, id }, location, node)
         return notifyContent({ transaction, principal, id }, file)
       })
     },
@@ -121,6 +138,7 @@ export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps
         requireDepth(location, 1)
         const node = { ...given, name: parseName(given.name), kind: 'folder' } as const
         const id = await addNode({ transaction, principal }, location, node)
+        await recordAddition({ transaction, principal, id }, location, node)
         const folder = await readRecord(transaction, principal, id)
         if (folder?.object !== 'folder') throw nodeNotFound('folder', id)
         return folder
@@ -140,6 +158,8 @@ export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps
         const copy = { ...to, name: parseName(to.name ?? source.name), kind: 'file' } as const
         const copyId = await addNode({ transaction, principal }, location, copy)
         await copyFile(transaction, id, copyId)
+        const added = { transaction, principal, id: copyId }
+        await recordAddition(added, location, { ...copy, copiedFrom: id })
         return notifyContent({ transaction, principal, id: copyId })
       })
     },

@@ -1,4 +1,5 @@
 import { mergeAttributes } from '#files/attributes.ts'
+import { auditChange } from '#files/audit-store.ts'
 import { notifyInBatches, type OnConflict } from '#files/files.ts'
 import { nameKey, parseName } from '#files/names.ts'
 import type { NodeRecord } from '#files/record.ts'
@@ -54,10 +55,10 @@ export const changeNode =
       const found = await findNode(transaction, principal, id)
       const node = requireNode(found, { kind, id, role: 'editor' })
       requireVersion(node, change.ifVersion)
-      if (change.attributes !== undefined) {
-        const current = await readStoredAttributes(transaction, id)
-        await writeAttributes(transaction, id, mergeAttributes(current, change.attributes))
-      }
+      const attributes =
+        change.attributes === undefined
+          ? undefined
+          : await changeAttributes(transaction, id, change.attributes)
       const destination = await destinationOf(transaction, principal, node, change)
       const moved =
         destination === null ? null : await checkMove(deps, { transaction, node, destination })
@@ -85,9 +86,22 @@ export const changeNode =
       }
       const record = await readRecord(transaction, principal, id)
       if (record === undefined) throw nodeNotFound(kind, id)
+      const changes = {
+        before: { name: node.name, folder_id: node.parentId, ...attributes?.before },
+        after: { name: record.name, folder_id: location.parentId, ...attributes?.after },
+      }
+      const entry = { kind, id, action: 'update', ...changes, at: deps.now() }
+      await auditChange(transaction, principal, entry)
       return record
     })
   }
+
+async function changeAttributes(transaction: Transaction, id: string, patch: unknown) {
+  const before = await readStoredAttributes(transaction, id)
+  const after = mergeAttributes(before, patch)
+  await writeAttributes(transaction, id, after)
+  return { before: { attributes: before }, after: { attributes: after } }
+}
 
 type Destination = TreeLocation & { depth: number }
 

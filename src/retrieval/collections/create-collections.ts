@@ -1,18 +1,24 @@
 import type { Config } from '#config/schema.ts'
 import type { Embedders } from '#embedding/embedder.ts'
-import type { Jobs } from '#jobs/jobs.ts'
+import type { Jobs, Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
-import { type RequestContext, type RequestPrincipal, withSignal } from '#lib/request-context.ts'
+import {
+  actingPrincipal,
+  type RequestContext,
+  type RequestPrincipal,
+  withSignal,
+} from '#lib/request-context.ts'
 import { sqlStateOf } from '#lib/sql-state.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
 import { type ChunkTables, withModelErrors } from '#retrieval/index/tables.ts'
 import { createRunner } from '#retrieval/sql-store.ts'
 import type { ConfigValues } from '#settings/schema.ts'
+import { auditCollection, auditedFields } from './audit-store.ts'
 import type { Collection, CollectionChange, NewCollection, PageRequest } from './collections.ts'
 import { folderSyncHandler, folderSyncQueue, syncFolder } from './folder-store.ts'
-import { findByReferences, readNames } from './lookup-store.ts'
+import { findAccess, findByReferences, readNames } from './lookup-store.ts'
 import { deleteUnusedChunks, lockMembers, removeMembers, setSharer } from './member-store.ts'
-import { createFileHooks, createFileMemberships, createMembers } from './members.ts'
+import { createFileHooks, createFileMemberships, createMembers, replaceMembers } from './members.ts'
 import {
   collectionNotFound,
   requireCollectionRole,
@@ -26,6 +32,7 @@ import {
   listCollections,
   lockCollection,
   readCollection,
+  shareWithEveryone,
   writeCollection,
 } from './store.ts'
 
@@ -119,6 +126,10 @@ export function createCollections(deps: CollectionsDeps) {
             if (folderId !== null) {
               await syncFolder(transaction, { collectionId: id, folderId, sharedBy: ownerId }, deps)
             }
+            const { name } = params
+            const after = { name, access_mode: accessMode, folder_id: folderId }
+            const entry = { id, action: 'create', after, at: now() }
+            await auditCollection(transaction, actingPrincipal(context), entry)
             return readCollection(transaction, caller, id)
           }),
         )
@@ -183,6 +194,13 @@ export function createCollections(deps: CollectionsDeps) {
             ...(isOpened || isNewFolder ? { folderSharedBy: sharedBy } : {}),
             updatedAt: now(),
           })
+          await auditCollection(transaction, caller, {
+            id: known.id,
+            action: 'update',
+            before: auditedFields(known, change),
+            after: auditedFields({ ...known, ...change }, change),
+            at: now(),
+          })
           return orNotFound(await readCollection(transaction, caller, known.id), reference)
         }),
       )
@@ -205,8 +223,36 @@ export function createCollections(deps: CollectionsDeps) {
         const fileIds = await removeMembers(transaction, seen.id)
         await deleteCollection(transaction, seen.id)
         await deleteUnusedChunks(transaction, fileIds)
+        const { id, name, accessMode } = seen
+        const before = { name, access_mode: accessMode, files: fileIds.length }
+        await auditCollection(transaction, caller, { id, action: 'delete', before, at: now() })
       })
       return seen
+    },
+
+    /**
+     * Makes the files the members of a collection that the program owns, which everyone may search
+     * while it has any. Returns its id, or undefined if it does not exist.
+     */
+    async publish(
+      transaction: Transaction,
+      {
+        owner,
+        name,
+        ...members
+      }: {
+        owner: RequestPrincipal
+        name: string
+        sharedBy: RequestPrincipal
+        fileIds: readonly string[]
+      },
+    ): Promise<string | undefined> {
+      const known = await findAccess(transaction, owner, name)
+      if (known === undefined) return undefined
+      await replaceMembers(transaction, memberDeps, { collectionId: known.id, ...members })
+      const isShared = members.fileIds.length > 0
+      await shareWithEveryone(transaction, known.id, { isShared, by: owner.userId, at: now() })
+      return known.id
     },
 
     members: createMembers(memberDeps),

@@ -4,6 +4,7 @@ import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { idExample, instantExample, listPage, pageResponse } from '#api/shapes.ts'
 import { shareEndpoints } from '#files/shares/endpoints.ts'
 import type { Shares } from '#files/shares/shares.ts'
+import { actingPrincipal } from '#lib/request-context.ts'
 import type { Collections } from './create-collections.ts'
 import { memberEndpoints } from './member-endpoints.ts'
 import { collectionRecord, renderCollection } from './record.ts'
@@ -139,7 +140,7 @@ export function collectionEndpoints({ collections }: { collections: Collections 
         conflict: nameTaken,
       },
       handle: async ({ params: { id }, body, context }) =>
-        renderCollection(await collections.update(context.principal, id, body)),
+        renderCollection(await collections.update(actingPrincipal(context), id, body)),
     }),
 
     endpoint({
@@ -168,7 +169,7 @@ export function collectionEndpoints({ collections }: { collections: Collections 
         unprocessable: ['"force" must be true or false.', ambiguousName],
       },
       async handle({ params: { id }, query: { force: isForced }, context }) {
-        const removed = await collections.remove(context.principal, id, { isForced })
+        const removed = await collections.remove(actingPrincipal(context), id, { isForced })
         return { id: removed.id, name: removed.name, object: 'collection.deleted', deleted: true }
       },
     }),

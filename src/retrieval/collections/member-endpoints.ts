@@ -9,6 +9,7 @@ import {
   pageResponse,
 } from '#api/shapes.ts'
 import { mergeAttributes } from '#files/attributes.ts'
+import { actingPrincipal } from '#lib/request-context.ts'
 import type { Collections } from './create-collections.ts'
 import {
   filePage,
@@ -63,7 +64,7 @@ export function memberEndpoints({ members, fileMemberships }: Collections): Endp
         unknown_field: '"colour" is not a known field.',
       },
       async handle({ params: { id }, body, context }) {
-        const [member] = await members.add(context.principal, id, [body], null)
+        const [member] = await members.add(actingPrincipal(context), id, [body], null)
         return member === undefined ? {} : renderMember(member)
       },
     }),
@@ -126,7 +127,7 @@ export function memberEndpoints({ members, fileMemberships }: Collections): Endp
       },
       handle: async ({ params: { id, fileId }, body, context }) =>
         renderMember(
-          await members.setAttributes(context.principal, id, fileId, (own) =>
+          await members.setAttributes(actingPrincipal(context), id, fileId, (own) =>
             mergeAttributes(own, body),
           ),
         ),
@@ -179,7 +180,7 @@ export function memberEndpoints({ members, fileMemberships }: Collections): Endp
         permission_denied: notFileManager,
       },
       async handle({ params: { id, collection_id: collectionId }, context }) {
-        await fileMemberships.remove(context.principal, id, collectionId)
+        await fileMemberships.remove(actingPrincipal(context), id, collectionId)
         return { id: collectionId, object: 'file.collection.deleted', deleted: true }
       },
     }),
@@ -217,7 +218,7 @@ export function removalEndpoint(
       },
     },
     async handle({ params: { id, fileId }, context }) {
-      await members.remove(context.principal, id, fileId)
+      await members.remove(actingPrincipal(context), id, fileId)
       return { id: fileId, object, deleted: true }
     },
   })

@@ -147,3 +147,17 @@ function memberOf({ errorCode: code, errorMessage, addedMs, ...row }: MemberRow)
     addedAt: new Date(addedMs),
   }
 }
+
+/** All members of a collection of access mode `collection`, and those that everyone who sees it finds. */
+export async function readMemberIds(
+  handle: Handle,
+  collectionId: string,
+): Promise<{ all: ReadonlySet<string>; open: ReadonlySet<string> }> {
+  const rows = await handle.execute<{ id: string; open: boolean }>(sql`
+    select member.file_id as id, opened.file_id is not null as open
+    from collection_file member
+    left join opened_files(${collectionId}::uuid) opened on opened.file_id = member.file_id
+    where member.collection_id = ${collectionId}::uuid`)
+  const open = rows.filter((row) => row.open)
+  return { all: new Set(rows.map(({ id }) => id)), open: new Set(open.map(({ id }) => id)) }
+}

@@ -4,6 +4,7 @@ import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { refused } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
+import { auditCollection } from './audit-store.ts'
 import type { Member, MemberFilter, NewMember, Page, PageRequest } from './collections.ts'
 import { syncMovedFiles } from './folder-store.ts'
 import { type CollectionAccess, findAccess } from './lookup-store.ts'
@@ -13,6 +14,7 @@ import {
   listMembers,
   listMemberships,
   lockMembership,
+  readMemberIds,
 } from './member-read-store.ts'
 import {
   addMembers,
@@ -93,7 +95,15 @@ export function createMembers(deps: MembersDeps) {
         const collectionId = collection.id
         const own = await lockMembership(transaction, collectionId, fileId)
         if (own === undefined) throw fileNotFound(fileId)
-        await setMemberAttributes(transaction, { collectionId, fileId }, change(own.attributes))
+        const attributes = change(own.attributes)
+        await setMemberAttributes(transaction, { collectionId, fileId }, attributes)
+        await auditCollection(transaction, caller, {
+          id: collectionId,
+          action: 'file.update',
+          before: { file_id: fileId, attributes: own.attributes },
+          after: { file_id: fileId, attributes },
+          at: deps.now(),
+        })
         return requireMember(transaction, caller, { collection, fileId })
       }),
     /** Throws `file_followed` for a member because of the collection's folder. */
@@ -108,6 +118,7 @@ export function createMembers(deps: MembersDeps) {
           )
         }
         await removeMember(transaction, collection.id, fileId)
+        await auditRemoval(transaction, caller, { id: collection.id, fileId, at: deps.now() })
       }),
   }
 }
@@ -137,6 +148,7 @@ export function createFileMemberships({ transact, now }: MembersDeps) {
           await excludeFile(transaction, row)
         }
         await removeMember(transaction, collectionId, fileId)
+        await auditRemoval(transaction, caller, { id: collectionId, fileId, at: now() })
       }),
   }
 }
@@ -187,11 +199,53 @@ async function add(
   const addedBy = caller.userId
   const added = { collectionId, files, isFromFolder: false, batchId, addedBy, sharedBy: addedBy }
   await addMembers(transaction, added, deps)
+  const after = { file_ids: fileIds, access_mode: collection.accessMode }
+  const entry = { id: collectionId, action: 'file.add', after, at: deps.now() }
+  await auditCollection(transaction, caller, entry)
   if (await exceedsFilesMax(transaction, collectionId, deps.filesMax)) {
     const message = `The collection "${collection.name}" has ${deps.filesMax} files, which is the limit.`
     throw new AppError('unprocessable', message, { code: 'collection_full' })
   }
   return findMembers(transaction, caller, { collection, fileIds })
+}
+
+/**
+ * Makes these files the only members of a collection of access mode `collection`. Those that are found
+ * there already stay with the user who shared them. Throws `permission_denied` for a file that
+ * `sharedBy` may not share.
+ */
+export async function replaceMembers(
+  transaction: Transaction,
+  deps: MembersDeps,
+  params: {
+    readonly collectionId: string
+    readonly sharedBy: RequestPrincipal
+    readonly fileIds: readonly string[]
+  },
+): Promise<void> {
+  const { collectionId, sharedBy: caller } = params
+  const wanted = new Set(params.fileIds.map((id) => id.toLowerCase()))
+  const present = await readMemberIds(transaction, collectionId)
+  await lockFiles(transaction, [...new Set([...wanted, ...present.all])])
+  await lockCollection(transaction, collectionId, 'shared')
+  const added = [...wanted.difference(present.open)]
+  await requireFileRoles(transaction, caller, { fileIds: added, accessMode: 'collection' })
+  const surplus = [...present.all.difference(wanted)]
+  await removeMembers(transaction, collectionId, { fileIds: surplus })
+  await deleteUnusedChunks(transaction, surplus)
+  const { userId: sharedBy } = caller
+  const files = added.map((fileId) => ({ fileId, attributes: null }))
+  const members = { files, isFromFolder: false, batchId: null, addedBy: sharedBy, sharedBy }
+  await addMembers(transaction, { collectionId, ...members }, deps)
+}
+
+function auditRemoval(
+  transaction: Transaction,
+  caller: RequestPrincipal,
+  { id, fileId, at }: { id: string; fileId: string; at: Date },
+): Promise<void> {
+  const before = { file_id: fileId }
+  return auditCollection(transaction, caller, { id, action: 'file.remove', before, at })
 }
 
 async function removeMember(

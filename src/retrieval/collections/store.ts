@@ -119,6 +119,24 @@ export async function deleteCollection(transaction: Transaction, id: string): Pr
   await transaction.execute(sql`delete from ${collection} where id = ${id}::uuid`)
 }
 
+/** Lets everyone search a collection, or ends that. */
+export async function shareWithEveryone(
+  transaction: Transaction,
+  id: string,
+  { isShared, by, at }: { isShared: boolean; by: string; at: Date },
+): Promise<void> {
+  await transaction.execute(
+    isShared
+      ? sql`
+        insert into share (id, resource_type, resource_id, principal_type, principal_id, role,
+          granted_by, created_at)
+        values (${Bun.randomUUIDv7()}::uuid, 'collection', ${id}::uuid, 'everyone', '*', 1,
+          ${by}::uuid, ${instant(at)})
+        on conflict (resource_type, resource_id, principal_type, principal_id) do nothing`
+      : sql`delete from share where resource_type = 'collection' and resource_id = ${id}::uuid`,
+  )
+}
+
 /** Nested objects are JSON; times are numbers, since their text form varies between drivers. */
 type CollectionViewRow = Omit<
   Collection,

@@ -8,6 +8,7 @@ import type { Page, PageRequest } from '#retrieval/collections/collections.ts'
 import { findByReferences } from '#retrieval/collections/lookup-store.ts'
 import { requireDims } from '#retrieval/index/tables.ts'
 import { applyAction } from './actions.ts'
+import { auditReindex } from './audit-store.ts'
 import { reindexQueue } from './cleanup.ts'
 import { processReindexJobs } from './driver.ts'
 import { countFiles, listFailures } from './file-store.ts'
@@ -119,6 +120,11 @@ export async function createReindexes(deps: ReindexDeps & { intervals?: ReindexI
           updatedAt: now(),
         })
         await wakeDriver(transaction, id)
+        const after = {
+          embedding_model: target.model,
+          collection_ids: planned.collectionIds,
+        }
+        await auditReindex(transaction, context, { id, action: 'start', after, at: now() })
       })
       return find(id)
     },
@@ -147,13 +153,19 @@ export async function createReindexes(deps: ReindexDeps & { intervals?: ReindexI
      * Succeeds without effect if there is nothing to change. Throws `conflict` (`reindex_state`) if
      * the status does not allow the action, and `gone` (`source_dropped`).
      */
-    act: (id: string, action: ReindexAction): Promise<Reindex> =>
+    act: (context: RequestContext, id: string, action: ReindexAction): Promise<Reindex> =>
       store.transact(async (transaction) => {
         const state = isUuid(id) ? await lockReindex(transaction, id) : undefined
         if (state === undefined) throw reindexNotFound(id)
         await applyAction(transaction, state, { action, at: now() })
         await wakeDriver(transaction, id)
-        return readProgress(transaction, await requireReindex(transaction, id), now())
+        const changed = await requireReindex(transaction, id)
+        if (changed.version !== state.version) {
+          const before = { status: state.status }
+          const after = { status: changed.status }
+          await auditReindex(transaction, context, { id, action, before, after, at: now() })
+        }
+        return readProgress(transaction, changed, now())
       }),
     /** The files that could not be moved. */
     failures: (id: string, page: PageRequest) =>

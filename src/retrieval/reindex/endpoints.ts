@@ -44,8 +44,8 @@ export function reindexEndpoints({
         200: reindexResponse('The reindex has ended.'),
       },
       errors: { not_found: reindexNotFound, conflict: wrongStatus, ...details.errors },
-      async handle({ params: { id }, set }) {
-        const reindex = await reindexes.act(id, action)
+      async handle({ params: { id }, context, set }) {
+        const reindex = await reindexes.act(context, id, action)
         set.status = isEnded(reindex.status) ? 200 : 202
         return renderReindex(reindex)
       },

@@ -4,7 +4,7 @@ import { deletedResponse, idExample, listPage, pageResponse } from '#api/shapes.
 import { AppError } from '#lib/errors.ts'
 import { foldText } from '#lib/fold-text.ts'
 import { newId } from '#lib/id.ts'
-import type { RequestContext } from '#lib/request-context.ts'
+import { actingPrincipal, type RequestContext } from '#lib/request-context.ts'
 import type { Collection } from '#retrieval/collections/collections.ts'
 import type { Collections } from '#retrieval/collections/create-collections.ts'
 import { isCollectionName, orderedPageQuery, pageRequestOf } from '#retrieval/collections/schema.ts'
@@ -107,7 +107,7 @@ export function vectorStoreEndpoints({
         invalid_request: [invalidMetadata, noExpiry],
       },
       handle: async ({ params: { id }, body, context }) =>
-        renderStore(await collections.update(context.principal, id, body)),
+        renderStore(await collections.update(actingPrincipal(context), id, body)),
     }),
 
     endpoint({
@@ -130,7 +130,7 @@ export function vectorStoreEndpoints({
         },
       },
       async handle({ params: { id }, context }) {
-        const removed = await collections.remove(context.principal, id, { isForced: false })
+        const removed = await collections.remove(actingPrincipal(context), id, { isForced: false })
         return { id: removed.id, object: 'vector_store.deleted', deleted: true }
       },
     }),
@@ -183,7 +183,7 @@ async function createStore(
   context: RequestContext,
   { title, description, metadata, fileIds, chunking }: NewStore,
 ): Promise<Collection> {
-  const caller = context.principal
+  const caller = actingPrincipal(context)
   const params = {
     title,
     description,

@@ -2,6 +2,7 @@ import { withNulls } from '#api/described.ts'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { idExample, listPage, pageResponse } from '#api/shapes.ts'
 import { AppError } from '#lib/errors.ts'
+import { actingPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { Collections } from '#retrieval/collections/create-collections.ts'
 import { fileIdExample, removalEndpoint } from '#retrieval/collections/member-endpoints.ts'
@@ -76,7 +77,8 @@ export function fileEndpoints(collections: Collections): Endpoint[] {
         permission_denied: notEditor,
         invalid_request: ['"file_id" is required.', otherChunking, storeFull],
       },
-      async handle({ params: { id }, body, context: { principal } }) {
+      async handle({ params: { id }, body, context }) {
+        const principal = actingPrincipal(context)
         const store = await collections.find(principal, id)
         requireChunking([body], store.chunking)
         const [member] = await members.add(principal, store.id, [body], null)
@@ -123,7 +125,8 @@ export function fileEndpoints(collections: Collections): Endpoint[] {
         permission_denied: notEditor,
         invalid_request: '"attributes" must have at most 16 keys.',
       },
-      async handle({ params: { id, fileId }, body, context: { principal } }) {
+      async handle({ params: { id, fileId }, body, context }) {
+        const principal = actingPrincipal(context)
         const store = await collections.find(principal, id)
         const member = await members.setAttributes(principal, store.id, fileId, () => body)
         return renderStoreFile(member, store)
@@ -157,7 +160,8 @@ export function fileEndpoints(collections: Collections): Endpoint[] {
         permission_denied: notEditor,
         invalid_request: ['"file_ids" must name files.', otherChunking, storeFull],
       },
-      async handle({ params: { id }, body: files, context: { principal } }) {
+      async handle({ params: { id }, body: files, context }) {
+        const principal = actingPrincipal(context)
         const store = await collections.find(principal, id)
         requireChunking(files, store.chunking)
         const batchId = Bun.randomUUIDv7()

@@ -57,20 +57,20 @@ test('a file added during a reindex survives the cancellation, and the target is
   const early = `${await upload('common early')}: common early`
   await harness.settled()
   const back = gateModel(harness, 'local-hash', ({ text }) => text.includes('early'))
-  const cancelling = await harness.reindexes.act(id, 'cancel')
+  const cancelling = await harness.act(id, 'cancel')
   expect(cancelling.status).toBe('cancelling')
   // During the move back, new files go to the source directly and all files are found.
   const late = `${await upload('common late')}: common late`
   await harness.settled()
   await expectFound(early, late)
-  expect((await harness.reindexes.act(id, 'cancel')).status).toBe('cancelling')
+  expect((await harness.act(id, 'cancel')).status).toBe('cancelling')
   back.open()
   const { counters, targetIndexId } = await harness.until(id, 'cancelled')
   gate.open()
   expect(counters).toMatchObject({ total: 4, completed: 0, failed: 0, skipped: 4 })
   await expectFound(early, late)
   expect(await isGone(targetIndexId)).toBe(true)
-  expect((await harness.reindexes.act(id, 'cancel')).status).toBe('cancelled')
+  expect((await harness.act(id, 'cancel')).status).toBe('cancelled')
   expect((await harness.collections.find(ann, name)).index.model).toBe('local-hash')
 })
 
@@ -81,7 +81,7 @@ test('a file changed during a reindex is found by its new content after a cancel
   const [first = ''] = ids
   await harness.replace(first, 'common words anew')
   await harness.settled()
-  await harness.reindexes.act(id, 'cancel')
+  await harness.act(id, 'cancel')
   expect(await harness.found(name, 'anew', 'keyword')).toHaveLength(1)
   await harness.until(id, 'cancelled')
   gate.open()
@@ -97,7 +97,7 @@ test('files that fail in the source stop a cancellation until accepted', async (
   const odd = [`${await upload('common odd one')}: common odd one`]
   odd.push(`${await upload('common odd two')}: common odd two`)
   await harness.settled()
-  await harness.reindexes.act(id, 'cancel')
+  await harness.act(id, 'cancel')
   await eventually('it says what is in its way', async () =>
     Boolean((await harness.reindexes.find(id)).lastError?.includes('failed in the source: 2.')),
   )
@@ -105,12 +105,12 @@ test('files that fail in the source stop a cancellation until accepted', async (
   const page = { limit: 10, order: 'asc', after: null, before: null } as const
   expect((await harness.reindexes.failures(id, page)).items).toHaveLength(2)
   breakModel(harness, 'local-hash', ({ text }) => (text.includes('two') ? refusal() : null))
-  await harness.reindexes.act(id, 'retry')
+  await harness.act(id, 'retry')
   await eventually('one of them came back', async () =>
     Boolean((await harness.reindexes.find(id)).lastError?.includes('failed in the source: 1.')),
   )
   await expectFound(...odd)
-  await harness.reindexes.act(id, 'accept')
+  await harness.act(id, 'accept')
   await harness.until(id, 'cancelled')
   gate.open()
   await expectFound(...odd.slice(0, 1))
@@ -124,7 +124,7 @@ test('a revert moves back files added and changed since the completion', async (
   await harness.replace(first, 'common words anew')
   await harness.settled()
   const gate = gateModel(harness, 'local-hash')
-  expect((await harness.reindexes.act(id, 'revert')).status).toBe('reverting')
+  expect((await harness.act(id, 'revert')).status).toBe('reverting')
   expect(await harness.found(name, 'common')).toHaveLength(5)
   expect(await harness.found(name, 'anew', 'keyword')).toHaveLength(1)
   gate.open()
@@ -135,7 +135,7 @@ test('a revert moves back files added and changed since the completion', async (
   expect(await harness.found(name, 'since', 'keyword')).toEqual([since])
   expect(await isGone(targetIndexId)).toBe(true)
   expect((await harness.collections.find(ann, name)).index.id).toBe(sourceIndexId)
-  expect((await harness.reindexes.act(id, 'revert')).status).toBe('reverted')
+  expect((await harness.act(id, 'revert')).status).toBe('reverted')
 })
 
 test('a revert keeps files of other collections in the target', async () => {
@@ -147,7 +147,7 @@ test('a revert keeps files of other collections in the target', async () => {
   await harness.collections.create(annContext(), params)
   const third = await harness.upload(`${name}-third.txt`, 'common third', [params.name])
   await harness.settled()
-  await harness.reindexes.act(id, 'revert')
+  await harness.act(id, 'revert')
   await harness.until(id, 'reverted')
   await expectFound()
   expect(await harness.found(params.name, 'common')).toEqual([`${third}: common third`])
@@ -173,13 +173,13 @@ test('collections that moved to a third index cannot be reverted to the first', 
   const gate = gateModel(harness, 'large')
   const next = await harness.startReindex('large', [name])
   await harness.until(next, 'running')
-  await expect(harness.reindexes.act(id, 'revert')).rejects.toMatchObject({
+  await expect(harness.act(id, 'revert')).rejects.toMatchObject({
     wireCode: 'reindex_running',
   })
   gate.open()
   await harness.until(next, 'completed')
   restoreModel(harness, 'large')
-  await expect(harness.reindexes.act(id, 'revert')).rejects.toMatchObject({
+  await expect(harness.act(id, 'revert')).rejects.toMatchObject({
     wireCode: 'reindex_superseded',
   })
   await expectFound()
@@ -189,7 +189,7 @@ test('a reindex cancelled before its start leaves nothing behind', async () => {
   const idle = await startReindexHarness()
   await idle.collection('docs')
   const id = await idle.startReindex('small')
-  const { targetIndexId } = await idle.reindexes.act(id, 'cancel')
+  const { targetIndexId } = await idle.act(id, 'cancel')
   await idle.start()
   const cancelled = await idle.until(id, 'cancelled')
   expect(cancelled.counters).toMatchObject({ total: 0, completed: 0, skipped: 0 })
@@ -211,7 +211,7 @@ test('the source is dropped after the retention, and a revert is refused', async
       union all select 1 from pg_class where relname = ${`chunk_${sourceIndexId}`}`)
     return rows.length === 0
   })
-  await expect(brief.reindexes.act(id, 'revert')).rejects.toMatchObject({
+  await expect(brief.act(id, 'revert')).rejects.toMatchObject({
     status: 410,
     wireCode: 'source_dropped',
   })

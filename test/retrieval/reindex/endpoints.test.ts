@@ -133,7 +133,7 @@ test('the ETag of a reindex changes with its content', async () => {
   const gate = gateModel(harness, 'small')
   const id = await harness.startReindex('small')
   await harness.until(id, 'running')
-  await harness.reindexes.act(id, 'pause')
+  await harness.act(id, 'pause')
   const shown = await server.send(`/${id}`)
   const etag = shown.headers.get('etag') ?? ''
   expect(await bodyOf(shown)).toMatchObject({ id, status: 'paused', rate_per_s: null })

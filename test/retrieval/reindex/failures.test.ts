@@ -51,7 +51,7 @@ test('failed files stop the completion, stay searchable and can be retried', asy
   ])
   expect(await harness.found(name, 'common')).toHaveLength(4)
   restoreModel(harness, 'small')
-  await harness.reindexes.act(id, 'retry')
+  await harness.act(id, 'retry')
   const { counters, lastError } = await harness.until(id, 'completed')
   expect(counters).toMatchObject({ completed: 4, failed: 0 })
   expect(lastError).toBeNull()
@@ -62,7 +62,7 @@ test('accepted failures complete the reindex and can still be retried', async ()
   failsFor('number1')
   const id = await harness.startReindex('small', [name])
   await harness.until(id, 'needs_attention')
-  await harness.reindexes.act(id, 'accept')
+  await harness.act(id, 'accept')
   const { counters } = await harness.until(id, 'completed')
   expect(counters).toMatchObject({ completed: 3, failed: 1, skipped: 0, total: 4 })
   expect(await harness.found(name, 'common')).toHaveLength(3)
@@ -70,7 +70,7 @@ test('accepted failures complete the reindex and can still be retried', async ()
   expect(failed).toMatchObject({ state: 'failed', error: { code: 'invalid_request' } })
   expect((await harness.reindexes.failures(id, page)).items).toMatchObject([{ file_id: ids[1] }])
   restoreModel(harness, 'small')
-  await harness.reindexes.act(id, 'retry')
+  await harness.act(id, 'retry')
   await eventually('it is found again', async () => {
     return (await harness.found(name, 'common')).length === 4
   })
@@ -84,7 +84,7 @@ test('failures accepted in advance do not stop the completion', async () => {
   })
   const id = await harness.startReindex('small', [name])
   await harness.until(id, 'running')
-  await harness.reindexes.act(id, 'accept')
+  await harness.act(id, 'accept')
   accept()
   expect((await harness.until(id, 'completed')).counters).toMatchObject({ failed: 1, completed: 3 })
 })
@@ -98,7 +98,7 @@ test('a file without text is skipped, an unreadable one fails', async () => {
   expect(counters).toMatchObject({ completed: 4, failed: 1, skipped: 1, total: 6 })
   const [failure] = (await harness.reindexes.failures(id, page)).items
   expect(failure?.file_id).toBe(broken)
-  await harness.reindexes.act(id, 'cancel')
+  await harness.act(id, 'cancel')
   await harness.until(id, 'cancelled')
   expect(await harness.found(name, 'common')).toHaveLength(4)
 })
@@ -111,8 +111,8 @@ test('a pause starts no further files, and uploads continue', async () => {
   })
   const id = await harness.startReindex('small', [name])
   await eventually('the first files are with the model', () => embedded.length >= 2)
-  expect((await harness.reindexes.act(id, 'pause')).status).toBe('paused')
-  expect((await harness.reindexes.act(id, 'pause')).status).toBe('paused')
+  expect((await harness.act(id, 'pause')).status).toBe('paused')
+  expect((await harness.act(id, 'pause')).status).toBe('paused')
   gate.open()
   await eventually('what was handed out has been laid down', async () => {
     const rows = await harness.database.drizzle.execute(sql`
@@ -126,7 +126,7 @@ test('a pause starts no further files, and uploads continue', async () => {
   expect(embedded.slice(before)).toEqual(['common upload'])
   const { counters } = await harness.until(id, 'paused')
   expect(counters.completed + counters.failed).toBeLessThan(4)
-  await harness.reindexes.act(id, 'resume')
+  await harness.act(id, 'resume')
   expect((await harness.until(id, 'completed')).counters).toMatchObject({ completed: 4, added: 1 })
 })
 
@@ -139,8 +139,8 @@ test('consecutive failures pause the reindex with an error', async () => {
   expect(paused.counters.failed).toBeGreaterThanOrEqual(20)
   expect(await harness.found(`many${collections}`, 'common')).toHaveLength(many.length)
   restoreModel(harness, 'small')
-  await harness.reindexes.act(id, 'retry')
-  await harness.reindexes.act(id, 'resume')
+  await harness.act(id, 'retry')
+  await harness.act(id, 'resume')
   expect((await harness.until(id, 'completed')).counters).toMatchObject({
     completed: 24,
     failed: 0,

@@ -214,7 +214,7 @@ test('verification searches for samples, and detects wrong vectors', async () =>
   expect((await harness.reindexes.failures(id, page)).items).toMatchObject([
     { file_id: first, code: 'not_in_target' },
   ])
-  await harness.reindexes.act(id, 'retry')
+  await harness.act(id, 'retry')
   await harness.until(id, 'completed')
 })
 
@@ -233,7 +233,7 @@ test('verification detects missing passages', async () => {
     { file_id: ids[0], filename: `${name}-0.txt`, code: 'not_in_target' },
   ])
   expect((await harness.found(name, 'common')).toSorted()).toEqual(everyFile())
-  await harness.reindexes.act(id, 'retry')
+  await harness.act(id, 'retry')
   await harness.until(id, 'completed')
   expect((await harness.found(name, 'common')).toSorted()).toEqual(everyFile())
 })

@@ -54,8 +54,8 @@ async function bringToRest(harness: ReindexHarness): Promise<void> {
   for (let looks = 0; ; looks++) {
     const { items } = await harness.reindexes.list(page, null)
     for (const { id, status } of items) {
-      if (status === 'paused') await harness.reindexes.act(id, 'resume')
-      if (status === 'needs_attention') await harness.reindexes.act(id, 'accept')
+      if (status === 'paused') await harness.act(id, 'resume')
+      if (status === 'needs_attention') await harness.act(id, 'accept')
     }
     if (items.every(({ status }) => isEnded(status))) break
     if (looks === looksMax) throw new Error(`not at rest: ${JSON.stringify(items)}`)

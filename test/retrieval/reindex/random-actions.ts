@@ -91,7 +91,7 @@ export function createRandomActions(harness: ReindexHarness, seed: number): Rand
     const id = pick(reindexIds.slice(-2))
     const action = pick(actions)
     if (id === undefined || action === undefined) return
-    if ((await refusable(() => harness.reindexes.act(id, action))) === undefined) return
+    if ((await refusable(() => harness.act(id, action))) === undefined) return
     done[action] = (done[action] ?? 0) + 1
   }
   async function crash() {

@@ -16,6 +16,7 @@ import { createChunkTables } from '#retrieval/index/tables.ts'
 import { createIngest } from '#retrieval/ingest/ingest.ts'
 import { createReindexes, type Reindexes } from '#retrieval/reindex/create-reindexes.ts'
 import type { Reindex } from '#retrieval/reindex/progress.ts'
+import type { ReindexAction } from '#retrieval/reindex/reindex.ts'
 import { isEnded } from '#retrieval/reindex/reindex.ts'
 import { createSearch } from '#retrieval/search/create-search.ts'
 import type { Search } from '#retrieval/search/search.ts'
@@ -45,6 +46,7 @@ export type ReindexHarness = {
   replace(fileId: string, text: string): Promise<void>
   /** Returns the id of the reindex. */
   startReindex(embeddingModel: string, collections?: readonly string[]): Promise<string>
+  act(id: string, action: ReindexAction): Promise<Reindex>
   /** Search results as `file id: text`. */
   found(
     collection: string,
@@ -208,6 +210,7 @@ export async function startReindexHarness(
       const params = { embeddingModel, chunking: null, collections: named ?? null }
       return (await reindexes.start(annContext(), params)).id
     },
+    act: (id, action) => reindexes.act(annContext(), id, action),
     async found(collection, query, mode = 'hybrid') {
       const params = { collections: [collection], queries: [query], filters: [], topK: 50, mode }
       const rest = { scoreMin: null, rerank: null }

@@ -22,7 +22,9 @@ export const chatCompletions: Adapter = {
 }
 
 function generate(request: GenerationRequest, context: AdapterContext) {
-  return new HttpGeneration(context, '/chat/completions', (streamed) => prepare(request, context, streamed))
+  return new HttpGeneration(context, '/chat/completions', (streamed) =>
+    prepare(request, context, streamed),
+  )
 }
 
 function prepare(
