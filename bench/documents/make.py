@@ -1,7 +1,7 @@
 """Writes twenty documents with the programs that people use, for bench/documents.ts.
 
 Needs LibreOffice and the packages reportlab, python-docx, python-pptx, openpyxl, odfpy, EbookLib,
-arabic-reshaper and python-bidi.
+arabic-reshaper, python-bidi and Pillow.
 """
 
 import subprocess
@@ -13,6 +13,7 @@ import docx
 import openpyxl
 import pptx
 from bidi.algorithm import get_display
+from PIL import Image, ImageDraw, ImageFont
 from ebooklib import epub
 from odf import opendocument, style as odf_style, table as odf_table, text as odf_text
 from reportlab.pdfbase import pdfmetrics
@@ -125,6 +126,18 @@ drawing.acroForm.choice(
     name="office", tooltip="Office", value="Brno", options=["Praha", "Brno"], x=72, y=600
 )
 drawing.save()
+
+# A scanned page after a printed one.
+scan = Image.new("L", (1000, 300), 255)
+letters = ImageFont.truetype("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", 36)
+ImageDraw.Draw(scan).text((40, 100), "The tide at Brest turns at noon.", font=letters, fill=0)
+scan.save(path("scan.jpg"), quality=60)
+drawing = canvas.Canvas(path("scan.pdf"))
+drawing.drawString(72, 760, "Printed page")
+drawing.showPage()
+drawing.drawImage(path("scan.jpg"), 50, 600, width=480, height=144)
+drawing.save()
+(folder / "scan.jpg").unlink()
 
 # Headers, footers, tables, notes.
 document = docx.Document()

@@ -55,6 +55,14 @@ export const retrievalKeys = {
       default: 2,
       minimum: 1,
     }),
+    ocrLanguages: text(
+      'Languages of scanned pages, as Tesseract names them: eng+deu. Their data must be installed with it.',
+      { default: 'eng' },
+    ),
+    ocrPagesMax: whole(
+      'Scanned pages per file whose text is recognized, where Tesseract is installed; 0: none.',
+      { default: 50, minimum: 0 },
+    ),
     warmHours: whole(
       'How long the previous index is kept after a reindex, so that it can be reverted.',
       {

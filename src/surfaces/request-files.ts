@@ -54,7 +54,7 @@ export function createRequestFiles(deps: {
         return request
       const inline = new Map<string, InlineFile>()
       const load = (part: ContentPart) =>
-        isLoaded(part) ? loadPart(deps, part, { ...options, request, inline }) : part
+        isLoaded(part) ? loadPart(deps, part, { ...options, request, inline }) : [part]
       const items: GenerationRequest['items'][number][] = []
       for (const item of request.items) {
         if (!('parts' in item)) {
@@ -63,7 +63,7 @@ export function createRequestFiles(deps: {
         }
         const parts: ContentPart[] = []
         // One after the other, so that one request holds one content and one reader.
-        for (const part of item.parts) parts.push(await load(part))
+        for (const part of item.parts) parts.push(...(await load(part)))
         items.push({ ...item, parts })
       }
       if (countChars(items) > limits.inputCharsMax) throw textTooLong(limits.inputCharsMax)
@@ -88,37 +88,49 @@ async function loadPart(
   deps: Parameters<typeof createRequestFiles>[0],
   part: FilePart | ImagePart,
   context: PartContext,
-): Promise<ContentPart> {
+): Promise<readonly ContentPart[]> {
   const { stored } = part
   const file = stored === undefined ? contentOf(part) : await storedContent(deps, stored, context)
   // The upstream fetches a URL itself.
-  if (file === null) return part
-  if (part.type === 'image') return loadImage(part, file, context)
+  if (file === null) return [part]
+  if (part.type === 'image') return [await loadImage(part, file, context)]
   const { targets, request, capabilities, inline } = context
   const { name, mimeType } = file
   const inBody = request.origin === undefined ? undefined : stored
   const isRelayed = request.origin !== undefined && (stored === undefined || mimeType === pdfType)
   const takes = targets.every((target) => takesFile(target, { mimeType, isRelayed }))
-  if (takes && stored === undefined) return part
+  if (takes && stored === undefined) return [part]
   if (inBody !== undefined && mimeType === pdfType) {
     inline.set(inBody.id, { mimeType, base64: await file.base64() })
   }
   if (takes) {
     const data = `data:${mimeType};base64,${await file.base64()}`
-    return { type: 'file', data, url: null, filename: name }
+    return [{ type: 'file', data, url: null, filename: name }]
   }
-  if (isImage(mimeType) && capabilities.includes('vision')) {
-    const url = `data:${mimeType};base64,${await file.base64()}`
-    return { type: 'image', url, detail: null }
-  }
+  const canSee = capabilities.includes('vision')
+  if (isImage(mimeType) && canSee) return [imagePart(mimeType, await file.base64())]
   const { open, ...content } = file.content()
   const { signal } = context.context
-  const document = await deps.documents.read({ name, mimeType, ...content }, open, signal)
+  const document = await deps.documents.read({ name, mimeType, ...content }, open, {
+    signal,
+    pageImages: canSee,
+  })
   const text = describeDocument(name, document)
   if (inBody !== undefined && mimeType !== pdfType) {
     inline.set(inBody.id, { mimeType: 'text/plain', text })
   }
-  return { type: 'text', text }
+  const images = 'images' in document ? document.images : []
+  return [
+    { type: 'text', text },
+    ...images.flatMap(({ page, base64 }): ContentPart[] => [
+      { type: 'text', text: `Page ${page} of ${name}:` },
+      imagePart('image/jpeg', base64),
+    ]),
+  ]
+}
+
+function imagePart(mimeType: string, base64: string): ContentPart {
+  return { type: 'image', url: `data:${mimeType};base64,${base64}`, detail: null }
 }
 
 /** The text of a document, with what it lacks. */

@@ -22,6 +22,8 @@ beforeAll(async () => {
   })
   const url = upstream.baseUrl
   gateway = await startGateway({
+    // Texts do not depend on the programs of the machine.
+    retrieval: { ocrPagesMax: 0 },
     upstream: [
       { url, models: ['chat'] },
       { url, models: ['chat-files'], files: true },
@@ -168,6 +170,72 @@ test('token counts include the text', async () => {
     return Number(asRecord(await counted.json())['input_tokens'])
   }
   expect((await count(long)) - (await count(pdf))).toBeGreaterThan(39 * 7)
+})
+
+describe('a PDF with a scanned page', () => {
+  const ids = Promise.withResolvers<string>()
+  let scan = new Uint8Array()
+  beforeAll(async () => {
+    scan = await Bun.file('test/fixtures/documents/scan.pdf').bytes()
+    ids.resolve(await upload('scan.pdf', scan))
+  })
+  const send: [name: string, ask: (model: string) => Promise<Response>][] = [
+    [
+      'input_file by data',
+      (model) =>
+        respond(model, [
+          {
+            type: 'input_file',
+            filename: 'scan.pdf',
+            file_data: `data:application/pdf;base64,${base64Of(scan)}`,
+          },
+        ]),
+    ],
+    [
+      'input_file by id',
+      async (model) => respond(model, [{ type: 'input_file', file_id: await ids.promise }]),
+    ],
+    [
+      'document by data',
+      (model) => {
+        const source = { type: 'base64', media_type: 'application/pdf', data: base64Of(scan) }
+        return say(model, [{ type: 'document', title: 'scan', source }])
+      },
+    ],
+    [
+      'document by id',
+      async (model) =>
+        say(model, [{ type: 'document', source: { type: 'file', file_id: await ids.promise } }]),
+    ],
+  ]
+
+  test.each(send)('as %s is text and a picture where the model sees', async (_, ask) => {
+    expect((await ask('vision')).status).toBe(200)
+    const messages = JSON.stringify(sent()['messages'])
+    expect(messages).toContain('Printed page')
+    expect(messages).toContain('1 page has no text (2).')
+    expect(messages).toMatch(/Page 2 of scan\.pdf:.*data:image\/jpeg;base64,\/9j/)
+    expect(messages.match(/image_url/g)?.length).toBeGreaterThan(0)
+  })
+
+  test.each(send)('as %s is text with a note where it does not', async (_, ask) => {
+    expect((await ask('chat')).status).toBe(200)
+    const messages = JSON.stringify(sent()['messages'])
+    expect(messages).toContain('Printed page')
+    expect(messages).toContain('1 page has no text (2).')
+    expect(messages).not.toContain('image')
+  })
+
+  test('counts its picture as an image', async () => {
+    const count = async (model: string) => {
+      const source = { type: 'base64', media_type: 'application/pdf', data: base64Of(scan) }
+      const messages = [{ role: 'user', content: [{ type: 'document', source }] }]
+      const path = '/compat/v1/messages/count_tokens'
+      const counted = await gateway.post(path, { model, messages })
+      return Number(asRecord(await counted.json())['input_tokens'])
+    }
+    expect((await count('vision')) - (await count('chat'))).toBeGreaterThan(200)
+  })
 })
 
 test('a file without text does not end the conversation: the model gets the reason', async () => {

@@ -1,5 +1,8 @@
 import { isRecord, parseJson } from '#lib/json.ts'
+import type { PageImage } from './document-text.ts'
 import { type Gap, isGap } from './gaps.ts'
+import type { OcrRequest } from './pdf/ocr.ts'
+import { imageBytesMax } from './pdf/page-images.ts'
 import { isUnreadableCode, type UnreadableCode } from './unreadable.ts'
 
 /** The messages between the server and the process that reads a file. */
@@ -13,15 +16,20 @@ export type ChildRequest = {
   readonly charsMax: number
   /** The size of the file. */
   readonly bytes: number
+  /** Whether to render pages of a PDF that have no text. */
+  readonly pageImages: boolean
+  /** Null: such pages are not recognized. */
+  readonly ocr: OcrRequest | null
 }
 
-/** The second line of the output, before the text. */
+/** The second line of the output, before the text and the images. */
 export type ChildReport =
   | {
       readonly type: 'read'
       readonly pages: readonly number[] | null
       /** The length of the text in UTF-8. */
       readonly bytes: number
+      readonly images: readonly { readonly page: number; readonly bytes: number }[]
       readonly gaps: readonly Gap[]
     }
   | {
@@ -54,6 +62,7 @@ export type ChildOutput = {
   /** Null if there is no valid report. */
   readonly report: ChildReport | null
   readonly text: string
+  readonly images: readonly PageImage[]
 }
 
 /** Maximum in UTF-8 per UTF-16 unit. */
@@ -69,7 +78,7 @@ export async function readOutput(
   stream: ReadableStream<Uint8Array>,
   charsMax: number,
 ): Promise<ChildOutput> {
-  const bytesMax = charsMax * bytesPerChar + linesBytesMax
+  const bytesMax = charsMax * bytesPerChar + linesBytesMax + imageBytesMax
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of stream) {
@@ -80,25 +89,39 @@ export async function readOutput(
   const output = Buffer.concat(chunks)
   const isReady = output.toString('latin1', 0, readyLine.length) === readyLine
   const end = isReady ? output.indexOf(0x0a, readyLine.length) : -1
-  if (end === -1) return { isReady, report: null, text: '' }
+  if (end === -1) return { isReady, report: null, text: '', images: [] }
   const report = parseReport(parseJson(output.toString('utf8', readyLine.length, end)))
-  if (report?.type !== 'read') return { isReady, report, text: '' }
-  const text = new TextDecoder().decode(output.subarray(end + 1))
+  if (report?.type !== 'read') return { isReady, report, text: '', images: [] }
+  let at = end + 1 + report.bytes
+  const text = new TextDecoder().decode(output.subarray(end + 1, at))
+  const images = report.images.map((image) => {
+    const content = output.subarray(at, at + image.bytes)
+    at += image.bytes
+    return { page: image.page, content }
+  })
   const isValid =
-    bytes === end + 1 + report.bytes &&
+    bytes === at &&
     text.length <= charsMax &&
     (report.pages?.every((start) => start <= text.length) ?? true)
-  return { isReady, report: isValid ? report : null, text }
+  return { isReady, report: isValid ? report : null, text, images }
 }
 
 function parseReport(value: unknown): ChildReport | null {
   if (!isRecord(value)) return null
-  const { type, code, bytes, pages, gaps } = value
+  const { type, code, bytes, pages, images, gaps } = value
   if (!Array.isArray(gaps) || !gaps.every(isGap)) return null
   if (type === 'unreadable' && isUnreadableCode(code)) return { type, code, gaps }
   if (type !== 'read' || typeof bytes !== 'number') return null
   if (pages !== null && !isPageStarts(pages)) return null
-  return { type, bytes, pages, gaps }
+  if (!Array.isArray(images) || !images.every(isImage)) return null
+  return { type, bytes, pages, images, gaps }
+}
+
+function isImage(value: unknown): value is { page: number; bytes: number } {
+  if (!isRecord(value)) return false
+  return [value['page'], value['bytes']].every(
+    (count) => Number.isSafeInteger(count) && Number(count) > 0,
+  )
 }
 
 function isPageStarts(pages: unknown): pages is readonly number[] {

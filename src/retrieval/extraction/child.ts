@@ -10,24 +10,31 @@ process.on('SIGINT', () => {})
 process.on('SIGTERM', () => {})
 
 await write(readyLine)
-const { report, text } = await read(Bun.stdin.stream())
+const { report, content } = await read(Bun.stdin.stream())
 await write(`${JSON.stringify(report)}\n`)
-await write(text)
+for (const part of content) await write(part)
 // The server ends this process, since parsers may leave timers or handles behind.
 closeSync(process.stdout.fd)
 
 async function read(
   input: AsyncIterable<Uint8Array>,
-): Promise<{ report: ChildReport; text: Uint8Array }> {
+): Promise<{ report: ChildReport; content: readonly Uint8Array[] }> {
   const gaps = createGaps()
   try {
     const { request, file } = await readInput(input)
-    const { text, pages } = await readDocument(file, { ...request, gaps })
+    const { text, pages, images } = await readDocument(file, { ...request, gaps })
     const bytes = new TextEncoder().encode(text)
-    return { report: { type: 'read', pages, bytes: bytes.length, gaps: gaps.list() }, text: bytes }
+    const report: ChildReport = {
+      type: 'read',
+      pages,
+      bytes: bytes.length,
+      images: images.map(({ page, content }) => ({ page, bytes: content.length })),
+      gaps: gaps.list(),
+    }
+    return { report, content: [bytes, ...images.map((image) => image.content)] }
   } catch (error) {
     const report = { type: 'unreadable', code: codeOf(error), gaps: gaps.list() } as const
-    return { report, text: new Uint8Array() }
+    return { report, content: [] }
   }
 }
 

@@ -1,4 +1,4 @@
-import type { ExtractedText, Extraction } from './extraction.ts'
+import type { ExtractedDocument, Extraction } from './extraction.ts'
 import type { TextWarning } from './gaps.ts'
 import { UnreadableFile } from './unreadable.ts'
 
@@ -11,9 +11,13 @@ type RequestDocument = {
 }
 
 /** The text of a document, or why there is none. */
-export type ReadDocument = ({ readonly text: string } | { readonly reason: string }) & {
-  readonly warnings: readonly TextWarning[]
-}
+export type ReadDocument =
+  | ({ readonly text: string; readonly images: readonly DocumentImage[] } & Warnings)
+  | ({ readonly reason: string } & Warnings)
+
+type Warnings = { readonly warnings: readonly TextWarning[] }
+/** A page without text, as JPEG. */
+type DocumentImage = { readonly page: number; readonly base64: string }
 
 /** Documents are sent again with each turn of a conversation, so the latest texts are kept. */
 const cachedCharsMax = 16_777_216
@@ -46,25 +50,32 @@ export function createDocumentReader(extraction: Pick<Extraction, 'extract' | 'e
     async read(
       file: RequestDocument,
       open: () => Promise<ReadableStream<Uint8Array>>,
-      signal: AbortSignal,
+      { signal, pageImages }: { signal: AbortSignal; pageImages: boolean },
     ): Promise<ReadDocument> {
-      const key = `${file.sha256} ${extraction.extractorOf(file)}`
+      const key = `${file.sha256} ${extraction.extractorOf(file)} ${pageImages}`
       const known = cache.get(key)
       if (known !== undefined) {
         keep(key, known)
         return known
       }
-      const document = await readOnce(() => extraction.extract(file, open, signal))
+      const document = await readOnce(() => extraction.extract(file, open, signal, { pageImages }))
       keep(key, document)
       return document
     },
   }
 }
 
-async function readOnce(extract: () => Promise<ExtractedText>): Promise<ReadDocument> {
+async function readOnce(extract: () => Promise<ExtractedDocument>): Promise<ReadDocument> {
   try {
-    const { text, warnings } = await extract()
-    return { text, warnings }
+    const { text, images, warnings } = await extract()
+    return {
+      text,
+      warnings,
+      images: images.map(({ page, content }) => ({
+        page,
+        base64: Buffer.from(content).toString('base64'),
+      })),
+    }
   } catch (error) {
     if (!(error instanceof UnreadableFile)) throw error
     return { reason: error.message, warnings: error.warnings }
@@ -75,5 +86,7 @@ async function readOnce(extract: () => Promise<ExtractedText>): Promise<ReadDocu
 const entryChars = 256
 
 function charsOf(document: ReadDocument): number {
-  return entryChars + ('text' in document ? document.text.length : 0)
+  if (!('text' in document)) return entryChars
+  const images = document.images.reduce((sum, { base64 }) => sum + base64.length, 0)
+  return entryChars + document.text.length + images
 }

@@ -4,6 +4,13 @@ export type DocumentText = {
   readonly pages: readonly number[] | null
 }
 
+/** A picture of a page without text, as JPEG. */
+export type PageImage = { readonly page: number; readonly content: Uint8Array }
+
+export function hasText(text: string): boolean {
+  return /[\p{L}\p{N}]/u.test(text)
+}
+
 /** Joins pages or slides. */
 export function joinPages(pages: readonly string[]): DocumentText {
   const starts: number[] = []

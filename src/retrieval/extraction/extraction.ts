@@ -4,8 +4,9 @@ import { AppError } from '#lib/errors.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
 import { type ChildOutput, type ChildRequest, readOutput, textFormatOf } from './child-protocol.ts'
-import type { DocumentText } from './document-text.ts'
+import type { DocumentText, PageImage } from './document-text.ts'
 import { type TextWarning, warningOf } from './gaps.ts'
+import type { OcrRequest } from './pdf/ocr.ts'
 import { createSemaphore } from './semaphore.ts'
 import { UnreadableFile } from './unreadable.ts'
 
@@ -18,9 +19,17 @@ type SourceFile = {
 /** The text of a file, and what it lacks. */
 export type ExtractedText = DocumentText & { readonly warnings: readonly TextWarning[] }
 
+/** Also with pictures of pages without text. */
+export type ExtractedDocument = ExtractedText & { readonly images: readonly PageImage[] }
+
 export type ExtractionLimits = Pick<
   Config['retrieval'],
-  'textCharsMax' | 'extractMs' | 'extractMemoryBytesMax' | 'extractionsMax'
+  | 'textCharsMax'
+  | 'extractMs'
+  | 'extractMemoryBytesMax'
+  | 'extractionsMax'
+  | 'ocrLanguages'
+  | 'ocrPagesMax'
 >
 
 /** Incremented when a release may extract another text. */
@@ -54,6 +63,7 @@ export function createExtraction({
 }) {
   const semaphore = createSemaphore(limits.extractionsMax)
   const command = limitedCommand(limits, log)
+  const ocr = ocrOf(limits)
 
   async function run(
     request: ChildRequest,
@@ -65,9 +75,11 @@ export function createExtraction({
       cwd: '/',
       env: childEnvironment,
       stdio: ['pipe', 'pipe', 'ignore'],
+      // A process group, since it may start Tesseract.
+      detached: true,
     })
     const reader = content.getReader()
-    const kill = () => child.kill('SIGKILL')
+    const kill = () => killGroup(child.pid)
     let isTimedOut = false
     const timer = setTimeout(() => {
       isTimedOut = true
@@ -87,7 +99,7 @@ export function createExtraction({
       rethrow(sourceFailure)
       if (output.report === null && isTimedOut) throw new UnreadableFile('extraction_limit')
       if (output.report === null) await orAfter(child.exited, exitWaitMaxMs, null)
-      return textOf(output, String(child.signalCode ?? child.exitCode))
+      return documentOf(output, String(child.signalCode ?? child.exitCode))
     } finally {
       clearTimeout(timer)
       signal.removeEventListener('abort', kill)
@@ -101,25 +113,43 @@ export function createExtraction({
 
   return {
     /** The key under which the extracted text of a content can be cached. */
-    extractorOf: ({ name, mimeType }: SourceFile) => `${version}-${textFormatOf(name, mimeType)}`,
+    extractorOf: ({ name, mimeType }: SourceFile) =>
+      `${version}-${textFormatOf(name, mimeType)}${ocr === null ? '' : '-ocr'}`,
     /** Throws `UnreadableFile` if the file is the cause, an `AppError` otherwise, and errors of `open`. */
     async extract(
       file: SourceFile,
       open: () => Promise<ReadableStream<Uint8Array>>,
       signal: AbortSignal,
-    ): Promise<ExtractedText> {
+      { pageImages = false }: { pageImages?: boolean } = {},
+    ): Promise<ExtractedDocument> {
       if (file.bytes * memoryPerFileByte > limits.extractMemoryBytesMax) {
         throw new UnreadableFile('too_large')
       }
       const release = await semaphore.acquire(signal)
       try {
         const format = textFormatOf(file.name, file.mimeType)
-        const request = { format, charsMax: limits.textCharsMax, bytes: file.bytes }
+        const { bytes } = file
+        const request = { format, charsMax: limits.textCharsMax, bytes, pageImages, ocr }
         return await run(request, await open(), signal)
       } finally {
         release()
       }
     },
+  }
+}
+
+/** Share of the time of an extraction that recognition may take. */
+const ocrTimeShare = 0.5
+
+/** Null where Tesseract is not installed or switched off. */
+function ocrOf({ ocrLanguages, ocrPagesMax, extractMs }: ExtractionLimits): OcrRequest | null {
+  const program = Bun.which('tesseract')
+  if (program === null || ocrPagesMax === 0) return null
+  return {
+    program,
+    languages: ocrLanguages,
+    pagesMax: ocrPagesMax,
+    totalMs: extractMs * ocrTimeShare,
   }
 }
 
@@ -169,6 +199,14 @@ async function tryWrite(input: ChildInput, data: string | Uint8Array): Promise<b
   }
 }
 
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // It has exited.
+  }
+}
+
 function rethrow(failure: { error: unknown } | null): void {
   if (failure !== null) throw failure.error
 }
@@ -176,9 +214,12 @@ function rethrow(failure: { error: unknown } | null): void {
 /** Not sent by the limits: the system or an operator has ended the child. */
 const externalSignals: ReadonlySet<string> = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP'])
 
-function textOf({ isReady, report, text }: ChildOutput, exitStatus: string): ExtractedText {
+function documentOf(
+  { isReady, report, text, images }: ChildOutput,
+  exitStatus: string,
+): ExtractedDocument {
   const warnings = report?.gaps.map(warningOf) ?? []
-  if (report?.type === 'read') return { text, pages: report.pages, warnings }
+  if (report?.type === 'read') return { text, pages: report.pages, images, warnings }
   if (report?.type === 'unreadable') throw new UnreadableFile(report.code, undefined, warnings)
   const cause = new Error(`the extraction process ended with ${exitStatus}`)
   if (!isReady) {

@@ -1,7 +1,7 @@
 import { fileTypeFromBuffer } from 'file-type'
 import type { ChildRequest } from './child-protocol.ts'
 import { decodeText } from './decode.ts'
-import { type DocumentText, normalizeText } from './document-text.ts'
+import { type DocumentText, hasText, normalizeText, type PageImage } from './document-text.ts'
 import type { Gaps } from './gaps.ts'
 import { isOdf, readOdf } from './odf.ts'
 import { readPdf } from './pdf/read-pdf.ts'
@@ -25,14 +25,20 @@ export type ReadOptions = ChildRequest & {
  * The text of a file; its format is detected from the content. Throws `UnreadableFile` and errors of
  * parsers. Large parsers are loaded on demand, since the process reads one file only.
  */
-export async function readDocument(bytes: Uint8Array, options: ReadOptions): Promise<DocumentText> {
-  const { text, pages } = await readByKind(bytes, options)
-  if (!/[\p{L}\p{N}]/u.test(text)) throw new UnreadableFile('no_text')
-  if (text.length > options.charsMax) throw new UnreadableFile('too_large')
-  return { text, pages }
+export async function readDocument(
+  bytes: Uint8Array,
+  options: ReadOptions,
+): Promise<DocumentText & { images: readonly PageImage[] }> {
+  const { images = [], ...document } = await readByKind(bytes, options)
+  if (!hasText(document.text) && images.length === 0) throw new UnreadableFile('no_text')
+  if (document.text.length > options.charsMax) throw new UnreadableFile('too_large')
+  return { ...document, images }
 }
 
-async function readByKind(bytes: Uint8Array, options: ReadOptions): Promise<DocumentText> {
+async function readByKind(
+  bytes: Uint8Array,
+  options: ReadOptions,
+): Promise<DocumentText & { images?: readonly PageImage[] }> {
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, headBytes))
   if (head.length === 0) throw new UnreadableFile('no_text')
   if (head.indexOf('PK\u0003\u0004', 0, 'latin1') === 0) return readOffice(bytes, options.gaps)

@@ -22,11 +22,18 @@ export function extract(
     mimeType = '',
     extraction = reading,
     signal = never,
-  }: { name?: string; mimeType?: string; extraction?: Extraction; signal?: AbortSignal } = {},
+    pageImages = false,
+  }: {
+    name?: string
+    mimeType?: string
+    extraction?: Extraction
+    signal?: AbortSignal
+    pageImages?: boolean
+  } = {},
 ) {
   const blob = new Blob([typeof content === 'string' ? content : new Uint8Array(content)])
   const file = { name, mimeType, bytes: blob.size }
-  return extraction.extract(file, async () => blob.stream(), signal)
+  return extraction.extract(file, async () => blob.stream(), signal, { pageImages })
 }
 
 /** The code of the `UnreadableFile`. */

@@ -263,7 +263,7 @@ const plainExtraction = {
     const text = await new Response(await open()).text()
     if (text === '') throw new UnreadableFile('no_text')
     if (text.includes(unreadable)) throw new UnreadableFile('encrypted')
-    return { text, pages: null, warnings: [] }
+    return { text, pages: null, warnings: [], images: [] }
   },
 }
 

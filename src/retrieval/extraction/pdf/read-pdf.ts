@@ -1,28 +1,37 @@
-import { type DocumentText, joinPages } from '../document-text.ts'
+import { type DocumentText, hasText, joinPages, type PageImage } from '../document-text.ts'
 import type { Gaps } from '../gaps.ts'
 import type { ReadOptions } from '../read-document.ts'
 import { UnreadableFile } from '../unreadable.ts'
 import { readFields } from './fields.ts'
+import { createOcr } from './ocr.ts'
+import { createPageImages } from './page-images.ts'
 import { readPageText } from './page-text.ts'
 import { openPdf, type Pdf } from './pdfium.ts'
 
 /** The text of each page. Runs no scripts and loads no external resources. */
 export async function readPdf(
   bytes: Uint8Array,
-  { charsMax, gaps }: ReadOptions,
-): Promise<DocumentText> {
+  { charsMax, gaps, ...options }: ReadOptions,
+): Promise<DocumentText & { images: readonly PageImage[] }> {
   const pdf = await openPdf(bytes)
   const pages: string[] = []
+  const pageImages = options.pageImages ? createPageImages(pdf) : null
+  const ocr = options.ocr === null ? null : createOcr(pdf, options.ocr)
   let chars = 0
   for (let index = 0; index < pdf.pagesCount; index++) {
-    const page = readPage(pdf, index, gaps)
-    if (!/[\p{L}\p{N}]/u.test(page)) gaps.add('pages_without_text', { place: index + 1 })
+    let page = readPage(pdf, index, gaps)
+    if (!hasText(page)) {
+      await pageImages?.add(index)
+      if (pageImages === null && ocr !== null) page = await ocr.read(index)
+      const code = hasText(page) ? 'pages_recognized' : 'pages_without_text'
+      gaps.add(code, { place: index + 1 })
+    }
     pages.push(page)
     chars += page.length
     if (chars > charsMax) throw new UnreadableFile('too_large')
   }
   gaps.add('parts_skipped', { count: pdf.pdfium.FPDFDoc_GetAttachmentCount(pdf.document) })
-  return joinPages(pages)
+  return { ...joinPages(pages), images: pageImages?.images ?? [] }
 }
 
 function readPage(pdf: Pdf, index: number, gaps: Gaps): string {
