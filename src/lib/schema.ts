@@ -62,13 +62,29 @@ function describeFault(error: ValueError): SchemaFault {
   }
 }
 
-/** In a union of objects with a `type`, the fault of the variant with the value's type. */
+/**
+ * The fault inside the variant of a union that was meant: of objects with a `type`, the one with the
+ * value's type; of a schema or null, the schema, unless the value is of another type.
+ */
 function faultOfVariant(error: ValueError): ValueError | undefined {
-  if (error.type !== ValueErrorType.Union || !isRecord(error.value)) return undefined
+  if (error.type !== ValueErrorType.Union) return undefined
   const variants: TSchema[] = error.schema['anyOf']
+  const other = variants.findIndex(({ type }) => type !== 'null')
+  if (variants.length === 2 && variants[1 - other]?.['type'] === 'null') {
+    const fault = error.errors[other]?.First()
+    return fault !== undefined && isInside(fault, error) ? fault : undefined
+  }
+  if (!isRecord(error.value)) return undefined
   const type = error.value['type']
   const index = variants.findIndex((variant) => variant['properties']?.type?.const === type)
   return type === undefined ? undefined : error.errors[index]?.First()
+}
+
+/** Whether a part or a limit of the value is at fault, not its type. */
+function isInside(fault: ValueError, union: ValueError): boolean {
+  return (
+    fault.path !== union.path || describeError(fault) !== `must be ${nameOfSchema(fault.schema)}`
+  )
 }
 
 /** `/filters/1/value` (a JSON pointer) → `filters[1].value`. */
@@ -105,6 +121,8 @@ function describeError({ type, schema }: ValueError): string {
         : `must have at least ${schema['minItems']} items`
     case ValueErrorType.ArrayMaxItems:
       return `must have at most ${schema['maxItems']} items`
+    case ValueErrorType.ObjectMaxProperties:
+      return `must have at most ${schema['maxProperties']} fields`
     case ValueErrorType.NumberMinimum:
     case ValueErrorType.IntegerMinimum:
       return `must be at least ${schema['minimum']}`

@@ -108,7 +108,8 @@ export class AudioQueue {
     this.receivedBytes += bytes.length
     if (this.#usesCredit && this.receivedBytes > this.#creditBytes + creditToleranceBytes) {
       const message = 'The client sent more audio than its credit allows.'
-      throw new SessionError('flow_violation', message)
+      const details = { credit_bytes: this.#creditBytes, received_bytes: this.receivedBytes }
+      throw new SessionError('flow_violation', message, { details })
     }
     const prefixBytes = this.#keepsPackets ? lengthBytes : 0
     const block = this.#blockFor(prefixBytes + bytes.length)

@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import { compileChecker } from '#lib/schema.ts'
+import { compileChecker, type SchemaFault } from '#lib/schema.ts'
 import type { AudioFormat, Container } from '#speech/decoders/decoder.ts'
 import type { SessionQuery } from './query.ts'
 import { SessionError, type SessionErrorCode, sessionError } from './session-error.ts'
@@ -15,6 +15,9 @@ const metadataCharsMax = 256
 /** Limits of the warning about unknown fields. */
 const unknownFieldsMax = 16
 const fieldCharsMax = 64
+/** A path contains names of the client. */
+const paramCharsMax = 128
+const messageCharsMax = 256
 
 /** A field that is null counts as absent. */
 const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
@@ -67,6 +70,11 @@ const control = Type.Union([
   Type.Object({ type: Type.Literal('session_end') }),
 ])
 
+const controlTypes = control.anyOf.map(({ properties }) => properties.type.const)
+const unknownControl = {
+  path: 'type',
+  message: `"type" must be one of ${controlTypes.join(', ')}.`,
+}
 const startChecker = compileChecker(sessionStart)
 const controlChecker = compileChecker(control)
 
@@ -117,17 +125,22 @@ export function readHandshake(message: string, query: SessionQuery) {
 export function readControl(message: string): Control {
   const fields = readFields(message, 'invalid_message')
   if (controlChecker.check(fields)) return fields
-  const types = ['finalize', 'keepalive', 'session_end']
-  throw invalid('invalid_message', controlChecker.firstError(fields), { types })
+  const isKnown = controlTypes.some((type) => type === fields['type'])
+  const fault = isKnown ? controlChecker.firstError(fields) : unknownControl
+  throw invalid('invalid_message', fault, { types: controlTypes })
 }
 
 function invalid(
   code: SessionErrorCode,
-  fault: ReturnType<typeof startChecker.firstError>,
+  fault: Pick<SchemaFault, 'path' | 'message'> | null,
   details = {},
 ): SessionError {
   const { message = 'The message is not valid.', path = '' } = fault ?? {}
-  return new SessionError(code, message, { details, ...(path && { param: path }) })
+  const param = path.slice(0, paramCharsMax)
+  return new SessionError(code, message.slice(0, messageCharsMax), {
+    details,
+    ...(param && { param }),
+  })
 }
 
 function readFields(message: string, code: SessionErrorCode): JsonObject {

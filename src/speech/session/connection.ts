@@ -64,7 +64,8 @@ export class Connection {
       const { frameBytesMax } = this.#sessions.settings
       const lengthMax = typeof message === 'string' ? textCharsMax : frameBytesMax
       if (message.length > lengthMax) {
-        const fault = `A message of this kind may have at most ${lengthMax} bytes.`
+        const unit = typeof message === 'string' ? 'characters' : 'bytes; send it in parts'
+        const fault = `A message of this kind may have at most ${lengthMax} ${unit}.`
         throw new SessionError('frame_too_large', fault, { details: { max: lengthMax } })
       }
       if (this.#session === null) this.#onHandshake(message)

@@ -94,9 +94,19 @@ export function fromEngineError(cause: unknown): SessionError {
   return sessionError('engine_failed', cause)
 }
 
+/** What declares something else than the audio contains. */
+const faultyFields: Partial<Record<SessionErrorCode, string>> = {
+  wrong_encoding: 'encoding',
+  unsupported_container: 'audio.container',
+}
+
 export function fromDecoderError(cause: unknown): SessionError {
   if (cause instanceof AudioError) {
-    return new SessionError(cause.code, cause.message, { details: cause.details })
+    const param = faultyFields[cause.code]
+    return new SessionError(cause.code, cause.message, {
+      details: cause.details,
+      ...(param !== undefined && { param }),
+    })
   }
   return new SessionError('internal_error', 'The audio could not be processed.', { cause })
 }
@@ -125,5 +135,6 @@ const messages = {
 
 /** An error whose code determines its message. */
 export function sessionError(code: keyof typeof messages, cause?: unknown): SessionError {
-  return new SessionError(code, messages[code], { cause })
+  const param = code === 'handshake_required' ? 'type' : undefined
+  return new SessionError(code, messages[code], { cause, ...(param !== undefined && { param }) })
 }

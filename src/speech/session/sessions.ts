@@ -91,6 +91,7 @@ export class SpeechSessions {
     if (session?.matches(resume, userId, query) === true) return session
     // The same error for every reason, so that it does not reveal which sessions exist.
     throw new SessionError('resume_failed', 'The session does not exist or has ended.', {
+      param: 'resume',
       details: { session_id: resume.sessionId },
     })
   }
