@@ -3,6 +3,9 @@ import { check, index, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-cor
 
 const instant = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
 
+/** Notified with each change of an agent. */
+export const agentsChannel = 'agents'
+
 export const agent = pgTable(
   'agent',
   {

@@ -1,5 +1,6 @@
 import { type Foundation, module } from '#module.ts'
 import type { Collections } from '#retrieval/collections/create-collections.ts'
+import { createCallableAgents } from './callable-agents.ts'
 import { agentEndpoints } from './endpoints.ts'
 import { type Agents, createAgents } from './store.ts'
 
@@ -7,9 +8,11 @@ import { type Agents, createAgents } from './store.ts'
 export const agentsModule = module({
   name: 'agents',
   tags: { Agents: 'Stored configurations that are called like models.' },
-  start: ({ database, now }: Foundation) => ({
-    services: { agents: createAgents(database, { now }) },
-  }),
+  async start({ database, now }: Foundation) {
+    const agents = createAgents(database, { now, onChange: () => callableAgents.invalidate() })
+    const callableAgents = await createCallableAgents(agents, database)
+    return { services: { agents, callableAgents } }
+  },
   endpoints: ({
     modelResolver,
     ...services

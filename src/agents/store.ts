@@ -3,7 +3,7 @@ import { userIdOf } from '#auth/principal.ts'
 import type { Database } from '#db/client.ts'
 import { findUnknownGroup } from '#db/known-groups.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
-import { agent } from '#db/schema/agents.ts'
+import { agent, agentsChannel } from '#db/schema/agents.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { refused } from '#lib/unprocessable.ts'
@@ -19,56 +19,67 @@ type BuiltInDefinition = Pick<
   'id' | 'name' | 'description' | 'model' | 'instructions' | 'collections'
 >
 
+type Transaction = Parameters<Parameters<Database['drizzle']['transaction']>[0]>[0]
+
 /** Prevents one user from filling the table. */
 const agentsPerOwnerMax = 200
 
 export type Agents = ReturnType<typeof createAgents>
 
 /**
- * Nothing is cached, so a deletion or an ended share takes effect on all replicas at once. An agent that
- * the principal may not see does not exist for them: the result is undefined or false. Queries fail
- * with `service_unavailable` after a short timeout.
+ * An agent that the principal may not see does not exist for them: the result is undefined or false.
+ * Queries fail with `service_unavailable` after a short timeout. Every change is notified on
+ * `agentsChannel` with its commit, and calls `onChange` after it.
  */
-export function createAgents({ drizzle }: Pick<Database, 'drizzle'>, { now }: { now: () => Date }) {
+export function createAgents(
+  database: Pick<Database, 'drizzle' | 'notifyOnCommit'>,
+  { now, onChange }: { now: () => Date; onChange: () => void },
+) {
+  const { drizzle } = database
   const query = createQueryRunner()
+
+  const transact = async <T>(change: (transaction: Transaction) => Promise<T>): Promise<T> => {
+    const result = await query(() =>
+      drizzle.transaction(async (transaction) => {
+        const changed = await change(transaction)
+        await database.notifyOnCommit(transaction, agentsChannel, '')
+        return changed
+      }),
+    )
+    onChange()
+    return result
+  }
 
   /** Locks the agent for a change; rolls back and rethrows if `change` throws. */
   const lock = <T>(
     principal: RequestPrincipal,
     id: string,
-    change: (
-      current: Agent,
-      transaction: Pick<Database['drizzle'], 'update' | 'delete' | 'execute'>,
-    ) => Promise<T>,
+    change: (current: Agent, transaction: Transaction) => Promise<T>,
   ): Promise<T | undefined> =>
-    query(() =>
-      drizzle.transaction(async (transaction) => {
-        const visible = transaction.select().from(agent).where(isVisible(principal, id))
-        const [row] = await visible.for('update')
-        return row === undefined ? undefined : change(agentOf(row), transaction)
-      }),
-    )
+    transact(async (transaction) => {
+      const visible = transaction.select().from(agent).where(isVisible(principal, id))
+      const [row] = await visible.for('update')
+      return row === undefined ? undefined : change(agentOf(row), transaction)
+    })
 
   return {
     /** Throws `unprocessable` of code `too_many_agents` or `principal_not_found`. */
     create: (owner: RequestPrincipal, definition: AgentDefinition): Promise<Agent> =>
-      query(() =>
-        drizzle.transaction(async (transaction) => {
-          const { userId: ownerId } = owner
-          // Serialises the count and the insert.
-          await transaction.execute(
-            sql`select pg_advisory_xact_lock(hashtextextended(${`agents of ${ownerId}`}, 0))`,
-          )
-          const owned = await transaction.$count(agent, eq(agent.ownerId, ownerId))
-          if (owned >= agentsPerOwnerMax) throw tooManyAgents()
-          await requireKnownGroups(transaction, owner, { next: definition.visibility })
-          const createdAt = now()
-          const id = Bun.randomUUIDv7()
-          const added = { ...definition, id, ownerId, createdAt, updatedAt: createdAt }
-          await transaction.insert(agent).values(rowOf(added))
-          return added
-        }),
-      ),
+      transact(async (transaction) => {
+        const { userId: ownerId } = owner
+        // Serialises the count and the insert.
+        await transaction.execute(
+          sql`select pg_advisory_xact_lock(hashtextextended(${`agents of ${ownerId}`}, 0))`,
+        )
+        const owned = await transaction.$count(agent, eq(agent.ownerId, ownerId))
+        if (owned >= agentsPerOwnerMax) throw tooManyAgents()
+        await requireKnownGroups(transaction, owner, { next: definition.visibility })
+        const createdAt = now()
+        const id = Bun.randomUUIDv7()
+        const added = { ...definition, id, ownerId, createdAt, updatedAt: createdAt }
+        await transaction.insert(agent).values(rowOf(added))
+        return added
+      }),
 
     find: (principal: RequestPrincipal, id: string): Promise<Agent | undefined> =>
       query(async () => {
@@ -114,10 +125,7 @@ export function createAgents({ drizzle }: Pick<Database, 'drizzle'>, { now }: { 
       }),
 
     /** An agent of the program itself, visible to everyone; replaces the one with this id. */
-    async putBuiltIn(
-      transaction: Pick<Database['drizzle'], 'insert'>,
-      definition: BuiltInDefinition,
-    ): Promise<void> {
+    async putBuiltIn(transaction: Transaction, definition: BuiltInDefinition): Promise<void> {
       const at = now()
       const row = rowOf({
         ...emptyDefinition,
@@ -129,13 +137,12 @@ export function createAgents({ drizzle }: Pick<Database, 'drizzle'>, { now }: { 
       })
       const { id: _, createdAt: __, ...set } = row
       await transaction.insert(agent).values(row).onConflictDoUpdate({ target: agent.id, set })
+      await database.notifyOnCommit(transaction, agentsChannel, '')
     },
 
-    async removeBuiltIn(
-      transaction: Pick<Database['drizzle'], 'delete'>,
-      id: string,
-    ): Promise<void> {
+    async removeBuiltIn(transaction: Transaction, id: string): Promise<void> {
       await transaction.delete(agent).where(eq(agent.id, id))
+      await database.notifyOnCommit(transaction, agentsChannel, '')
     },
 
     /** Removes nothing if `check` throws. */

@@ -1,6 +1,9 @@
 import { AppError } from '#lib/errors.ts'
 import { apiKeyPrefix } from './key-format.ts'
 
+/** Verified credentials that are cached, about 1 KB each, by the hash of the whole credential. */
+export const credentialsCachedMax = 10_000
+
 export type Credential =
   | { readonly kind: 'api-key'; readonly key: string }
   | { readonly kind: 'jwt'; readonly token: string }

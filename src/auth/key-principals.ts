@@ -1,7 +1,8 @@
 import { AppError } from '#lib/errors.ts'
+import { createLoadingCache } from '#lib/loading-cache.ts'
 import { setBounded } from '#lib/single-flight.ts'
 import type { Log } from '#telemetry/log.ts'
-import { createCredentialCache, entriesMax } from './credential-cache.ts'
+import { credentialsCachedMax } from './credentials.ts'
 import type { GroupRights } from './groups.ts'
 import { hashApiKey, isApiKey } from './key-format.ts'
 import { lastUseGrainMs, type StoredKey } from './key-store.ts'
@@ -34,7 +35,7 @@ type CachedKey = {
 /** Authenticates API keys, with a cache. */
 export function createKeyPrincipals(options: KeyPrincipalsOptions) {
   const { store, groups, cacheMs } = options
-  const cache = createCredentialCache<CachedKey>()
+  const cache = createLoadingCache<CachedKey>({ entriesMax: credentialsCachedMax })
   /** By hash, to limit the lookups of invalid keys. */
   const unknownUntil = new Map<string, number>()
   const usage = createKeyUsage(options)
@@ -42,7 +43,7 @@ export function createKeyPrincipals(options: KeyPrincipalsOptions) {
   async function lookUp(hash: Buffer, id: string): Promise<CachedKey> {
     const key = await store.findKey(hash)
     if (key === undefined) {
-      setBounded(unknownUntil, id, performance.now() + unknownKeyMs, entriesMax)
+      setBounded(unknownUntil, id, performance.now() + unknownKeyMs, credentialsCachedMax)
       throw unknownKey()
     }
     const { keyId, userId, subject, name } = key

@@ -1,7 +1,8 @@
 import { AppError } from '#lib/errors.ts'
+import { createLoadingCache } from '#lib/loading-cache.ts'
 import { setBounded } from '#lib/single-flight.ts'
 import type { Log } from '#telemetry/log.ts'
-import { createCredentialCache, entriesMax } from './credential-cache.ts'
+import { credentialsCachedMax } from './credentials.ts'
 import type { GroupRights, Membership } from './groups.ts'
 import { type Principal, userDisabled, userIdOf } from './principal.ts'
 import type { AuthStore, RecordedUser } from './store.ts'
@@ -38,7 +39,7 @@ type KnownUser = Pick<RecordedUser, 'manual' | 'name' | 'isDisabled'>
 /** Authenticates JWTs, with a cache. */
 export function createTokenPrincipals(options: TokenPrincipalsOptions) {
   const { verifier, groups, now } = options
-  const cache = createCredentialCache<CachedToken>()
+  const cache = createLoadingCache<CachedToken>({ entriesMax: credentialsCachedMax })
   const lookUp = createUserLookUp(options)
 
   async function verify(token: string): Promise<CachedToken> {
@@ -89,7 +90,7 @@ function createUserLookUp({ store, onIdpGroupsChanged, now, log }: TokenPrincipa
     try {
       const user = { userId, subject, name, groups, issuedAtS, seenAt: now() }
       const { isChanged, ...recorded } = await store.recordUser(user)
-      setBounded(lastKnown, userId, recorded, entriesMax)
+      setBounded(lastKnown, userId, recorded, credentialsCachedMax)
       if (isChanged) await onIdpGroupsChanged(userId)
       return { ...recorded, isRecorded: true }
     } catch (error) {

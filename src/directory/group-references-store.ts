@@ -1,5 +1,6 @@
 import { arrayContains, eq, sql } from 'drizzle-orm'
-import { agent } from '#db/schema/agents.ts'
+import type { Database } from '#db/client.ts'
+import { agent, agentsChannel } from '#db/schema/agents.ts'
 import { asRecord } from '#lib/json.ts'
 import type { Transaction } from './change-store.ts'
 
@@ -7,7 +8,11 @@ import type { Transaction } from './change-store.ts'
  * Removes the shares and agent visibilities that name a group, so that another group of this name does
  * not inherit them.
  */
-export async function removeGroupReferences(transaction: Transaction, name: string): Promise<void> {
+export async function removeGroupReferences(
+  { notifyOnCommit }: Pick<Database, 'notifyOnCommit'>,
+  transaction: Transaction,
+  name: string,
+): Promise<void> {
   await transaction.execute(sql`
     delete from share where principal_type = 'group' and principal_id = ${name}`)
   const agents = await transaction
@@ -27,6 +32,7 @@ export async function removeGroupReferences(transaction: Transaction, name: stri
       })
       .where(eq(agent.id, id))
   }
+  if (agents.length > 0) await notifyOnCommit(transaction, agentsChannel, '')
 }
 
 /** Whether tokens or administrators put any user into the group. */

@@ -44,11 +44,12 @@ export type Groups = ReturnType<typeof createGroups>
 
 /** Unknown groups are `not_found`; other errors are `conflict` with specific codes. */
 export function createGroups({
-  database: { drizzle },
+  database,
   makeChange,
   config,
   now,
 }: DirectoryDeps & { config: Config }) {
+  const { drizzle } = database
   const query = createQueryRunner()
   const isLocked = (name: string) => Object.hasOwn(config.groups, name)
 
@@ -101,7 +102,7 @@ export function createGroups({
         await requireFreeClaim(transaction, name, fields.idpClaim)
         // References to the people whose tokens name this group stay theirs.
         const isSameGroup = fields.idpClaim === null && (await hasMembers(transaction, name))
-        if (!isSameGroup) await removeGroupReferences(transaction, name)
+        if (!isSameGroup) await removeGroupReferences(database, transaction, name)
         const time = now()
         const group = { name, ...fields, createdAt: time, updatedAt: time }
         await transaction.insert(appGroup).values({ ...group, permissions: [...group.permissions] })
@@ -140,7 +141,7 @@ export function createGroups({
           .where(and(eq(groupMember.groupName, name), eq(groupMember.source, 'manual')))
         // Waits for references that are being added, which are then removed as well.
         await transaction.delete(appGroup).where(eq(appGroup.name, name))
-        await removeGroupReferences(transaction, name)
+        await removeGroupReferences(database, transaction, name)
         await record('group.delete', resourceOf(name), { before: wireFields(group) })
         // The permissions of its manual members are cached.
         await notify({ what: 'all', id: '' })

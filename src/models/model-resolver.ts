@@ -1,5 +1,5 @@
 import type { Agent } from '#agents/agents.ts'
-import type { Agents } from '#agents/store.ts'
+import type { CallableAgents, ListedAgent } from '#agents/callable-agents.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
@@ -19,12 +19,9 @@ export type AvailableModel = Omit<Model, 'targets' | 'ordered'> & {
   readonly aliasOf: string | null
 }
 
-/** Older agents are not listed among the models. */
-const listedAgentsMax = 1_000
-
 type ModelResolverDeps = {
   catalogue: Pick<Catalogue, 'list' | 'listAliases' | 'find' | 'resolve'>
-  agents: Pick<Agents, 'find' | 'list'>
+  agents: Pick<CallableAgents, 'find' | 'list'>
   names: ModelNames
   log: Pick<Log, 'warn'>
 }
@@ -42,7 +39,7 @@ export function createModelResolver(deps: ModelResolverDeps) {
     const id = names.agentIdIn(name)
     return id === undefined ? undefined : agents.find(principal, id)
   }
-  const availableAgent = (agent: Agent): AvailableModel[] => {
+  const availableAgent = (agent: ListedAgent): AvailableModel[] => {
     const base = catalogue.find(agent.model)
     return base === undefined ? [] : [fromAgent(agent, base, names)]
   }
@@ -110,7 +107,7 @@ function fromModel(model: Model, names: ModelNames, id = model.id): AvailableMod
 }
 
 /** An agent has the capabilities of its model. */
-function fromAgent(agent: Agent, base: Model, names: ModelNames): AvailableModel {
+function fromAgent(agent: ListedAgent, base: Model, names: ModelNames): AvailableModel {
   const id = names.ofAgent(agent.id)
   return {
     id,
@@ -131,9 +128,9 @@ function fromAgent(agent: Agent, base: Model, names: ModelNames): AvailableModel
 async function listAgents(
   { agents, log }: Pick<ModelResolverDeps, 'agents' | 'log'>,
   principal: RequestPrincipal,
-): Promise<readonly Agent[]> {
+): Promise<readonly ListedAgent[]> {
   try {
-    return (await agents.list(principal, { limit: listedAgentsMax })).agents
+    return await agents.list(principal)
   } catch (error) {
     if (!(error instanceof AppError) || error.kind !== 'service_unavailable') throw error
     log.warn('agents unavailable, listing models without them', { error })

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { Agents } from '#agents/store.ts'
+import type { CallableAgents } from '#agents/callable-agents.ts'
 import { computeEnvironment } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { createCallReport } from '#inference/call-report.ts'
@@ -36,8 +36,8 @@ export const modelsModule = module({
   name: 'models',
   tags: { Models: 'The model list, embeddings, reranking and token counts.' },
   doctor: upstreamChecks,
-  start(needs: Foundation & { agents: Agents }) {
-    const { config, log, now, metrics, agents } = needs
+  start(needs: Foundation & { callableAgents: CallableAgents }) {
+    const { config, log, now, metrics, callableAgents: agents } = needs
     const { limits, retry, deadlines } = config
     const callReport = createCallReport({ log, metrics })
     const upstreams = configuredUpstreams(config)

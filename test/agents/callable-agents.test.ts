@@ -1,0 +1,114 @@
+import { expect, test } from 'bun:test'
+import type { Agent } from '#agents/agents.ts'
+import { createCallableAgents } from '#agents/callable-agents.ts'
+import { AppError } from '#lib/errors.ts'
+
+/** The agents of model lists and of requests are read from the database once, until one changes. */
+
+const agent: Agent = {
+  id: '01a1ff5c-90a1-7723-840a-77023c0ccf4d',
+  ownerId: '01a1ff5c-90a1-8723-840a-77023c0ccf4d',
+  createdAt: new Date(0),
+  updatedAt: new Date(0),
+  name: 'A',
+  description: null,
+  model: 'm',
+  instructions: null,
+  tools: [],
+  collections: [],
+  sampling: {
+    temperature: null,
+    topP: null,
+    topK: null,
+    presencePenalty: null,
+    frequencyPenalty: null,
+    maxOutputTokens: null,
+    reasoningEffort: null,
+  },
+  visibility: { kind: 'owner' },
+}
+
+const ann = { userId: 'ann', groups: ['users'] }
+
+/** A store that counts its reads, and the notifications of another replica. */
+async function startCache(read: () => Promise<readonly Agent[]> = async () => [agent]) {
+  let reads = 0
+  let notify = () => {}
+  let reportGap = () => {}
+  const count = () => {
+    reads++
+    return read()
+  }
+  const store = {
+    find: async () => (await count())[0],
+    list: async () => ({ agents: [...(await count())], hasMore: false }),
+  }
+  const agents = await createCallableAgents(store, {
+    async listen(_channel, { onMessage, onGap }) {
+      notify = () => onMessage('')
+      reportGap = onGap
+    },
+  })
+  return { agents, reads: () => reads, notify: () => notify(), reportGap: () => reportGap() }
+}
+
+type Cache = Awaited<ReturnType<typeof startCache>>
+const reading: [string, (cache: Cache) => Promise<unknown>][] = [
+  ['a list', ({ agents }) => agents.list(ann)],
+  ['an agent', ({ agents }) => agents.find(ann, agent.id)],
+]
+
+test.each(reading)('%s is read once', async (_, read) => {
+  const cache = await startCache()
+  await Promise.all([read(cache), read(cache)])
+  expect(await read(cache)).toBeDefined()
+  expect(cache.reads()).toBe(1)
+})
+
+test.each(reading)('%s is read for each principal', async (_, read) => {
+  const cache = await startCache()
+  await read(cache)
+  await cache.agents.list({ userId: 'ann', groups: ['users', 'staff'] })
+  await cache.agents.list({ userId: 'bob', groups: ['users'] })
+  expect(cache.reads()).toBe(3)
+})
+
+test.each(reading)('%s is read again after any change', async (_, read) => {
+  const cache = await startCache()
+  await read(cache)
+  const changes = [cache.notify, cache.reportGap, () => cache.agents.invalidate()]
+  for (const [index, change] of changes.entries()) {
+    change()
+    await read(cache)
+    await read(cache)
+    expect(cache.reads()).toBe(index + 2)
+  }
+})
+
+test.each(reading)('%s that was read before a change is not kept', async (_, read) => {
+  const found = Promise.withResolvers<readonly Agent[]>()
+  const cache = await startCache(() => found.promise)
+  const before = read(cache)
+  cache.notify()
+  found.resolve([agent])
+  await before
+  await read(cache)
+  expect(cache.reads()).toBe(2)
+})
+
+test('a failure, an unknown agent and a long list are not kept', async () => {
+  const failing = await startCache(() => Promise.reject(new AppError('service_unavailable', 'x')))
+  await expect(failing.agents.list(ann)).rejects.toThrow('x')
+  await expect(failing.agents.list(ann)).rejects.toThrow('x')
+  expect(failing.reads()).toBe(2)
+
+  const empty = await startCache(async () => [])
+  expect(await empty.agents.find(ann, agent.id)).toBeUndefined()
+  await empty.agents.find(ann, agent.id)
+  expect(empty.reads()).toBe(2)
+
+  const long = await startCache(async () => Array.from({ length: 101 }, () => agent))
+  expect(await long.agents.list(ann)).toHaveLength(101)
+  await long.agents.list(ann)
+  expect(long.reads()).toBe(2)
+})
