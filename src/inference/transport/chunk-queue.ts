@@ -1,5 +1,6 @@
 import type { Chunk } from '#inference/transport.ts'
 import { type Failure, PullIterator } from '#lib/pull-iterator.ts'
+import { processTurn, type Turn } from './turn.ts'
 
 /** Delivers the chunks. `pause` and `resume` are idempotent. */
 export type ChunkSource = {
@@ -9,42 +10,52 @@ export type ChunkSource = {
   stop(): void
 }
 
+type ChunkQueueOptions = {
+  readonly bytesMax: number
+  readonly turn?: Turn
+}
+
 /** The overhead of a queued chunk, so that many small chunks are limited as well. */
 const chunkOverheadBytes = 128
 
 /**
  * Longer chunks are split into pieces of this size. Everything decoded from one piece waits for a slow
- * reader in several forms, and a read of a fast upstream has half a megabyte.
+ * reader in several forms, and a read of a fast upstream has half a megabyte. Streams that flood take
+ * turns piece by piece.
  */
-const pieceBytesMax = 65_536
+const pieceBytesMax = 16_384
 
 /**
  * A bounded queue between a source that pushes chunks and a consumer that pulls them. It pauses the
  * source at `bytesMax` queued bytes, and resumes it at half of that. A chunk that arrives during a pull
- * is delivered directly; everything else in a microtask, so that pulls do not recurse.
+ * is delivered directly; everything else in a microtask, so that pulls do not recurse. After the turn
+ * is over, chunks wait for the next one, and the source pauses.
  */
 export class ChunkQueue extends PullIterator<Chunk> {
   readonly #source: ChunkSource
   readonly #bytesMax: number
+  readonly #turn: Turn
   #chunks: Chunk[] = []
   #queuedBytes = 0
   #end: NonNullable<Failure> | 'open' | 'done' = 'open'
 
-  constructor(source: ChunkSource, options: { bytesMax: number }) {
+  constructor(source: ChunkSource, { bytesMax, turn = processTurn }: ChunkQueueOptions) {
     super()
     this.#source = source
-    this.#bytesMax = options.bytesMax
+    this.#bytesMax = bytesMax
+    this.#turn = turn
   }
 
   push(chunk: Chunk) {
     if (this.#end !== 'open') return
-    if (this.isPending && this.#chunks.length === 0 && isPiece(chunk)) {
-      this.emit(chunk)
+    const isOver = this.#turn.isOver()
+    if (this.isPending && this.#chunks.length === 0 && isPiece(chunk) && !isOver) {
+      this.#emitPiece(chunk)
       return
     }
     this.#chunks.push(chunk)
     this.#queuedBytes += memoryOf(chunk)
-    if (this.#queuedBytes >= this.#bytesMax) this.#source.pause()
+    if (isOver || this.#queuedBytes >= this.#bytesMax) this.#source.pause()
     this.#deliverLater()
   }
 
@@ -81,18 +92,28 @@ export class ChunkQueue extends PullIterator<Chunk> {
   }
 
   #deliverLater() {
-    if (this.isPending) queueMicrotask(() => this.#deliver())
+    if (this.isPending) queueMicrotask(() => this.deliver())
   }
 
-  #deliver() {
+  /** Serves the pending pull, in this turn or a later one. */
+  deliver() {
     if (!this.isPending) return
+    if (this.#chunks.length > 0 && this.#turn.isOver()) {
+      this.#turn.wait(this)
+      return
+    }
     const piece = this.#takePiece()
-    if (piece !== undefined) this.emit(piece)
+    if (piece !== undefined) this.#emitPiece(piece)
     else if (this.#end !== 'open') {
       const failure = this.#end === 'done' ? null : this.#end
       this.#end = 'done'
       this.emitEnd(failure)
     }
+  }
+
+  #emitPiece(piece: Chunk) {
+    this.#turn.spend(piece.end - piece.start)
+    this.emit(piece)
   }
 
   #takePiece(): Chunk | undefined {
