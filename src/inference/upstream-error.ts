@@ -106,7 +106,7 @@ function parseRetryAfter(header: string | null): number | null {
 function kindOfStatus(status: number): ErrorKind {
   if (status === 429) return 'rate_limit_exceeded'
   if (status === 503 || status === 529) return 'upstream_overloaded'
-  if (status >= 500 || status === 408 || status === 409) return 'upstream_error'
+  if (status >= 500 || [408, 409, 425].includes(status)) return 'upstream_error'
   return 'upstream_refused'
 }
 

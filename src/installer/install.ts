@@ -1,7 +1,5 @@
 import { link, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { sleep } from '#lib/deadline.ts'
-import { AppError } from '#lib/errors.ts'
 import { commit, isComplete } from './commit.ts'
 import { checkFileFormat } from './file-format.ts'
 import { type InstallerContext, waitingFile } from './installer.ts'
@@ -9,15 +7,14 @@ import { namesIn, requireDiskSpace } from './layout.ts'
 import type { InstalledFile, InstalledModel } from './library.ts'
 import { describeSource } from './names.ts'
 import type { DownloadAttempt } from './progress.ts'
-import { isPermanent, type RemoteFile, type ResolvedSource, type Source } from './sources/source.ts'
+import { withRetries } from './retry.ts'
+import type { RemoteFile, ResolvedSource, Source } from './sources/source.ts'
 import type { DownloadTask } from './store.ts'
 import type { TransferredFile } from './transfer/transfer.ts'
 
 type InstallTask = Extract<DownloadTask, { kind: 'install' }> & {
   readonly source: Exclude<Source, { kind: 'upstream' }>
 }
-
-const backoffMaxMs = 60_000
 
 /** Downloads the files of a source that are not installed yet, and installs them as the model. */
 export async function install(
@@ -78,24 +75,16 @@ async function downloadFiles(
 
 /** A branch is resolved once, because the files of one revision belong together. */
 async function resolveWithRetry(
-  { resolve, settings }: InstallerContext,
-  { row, progress, signal }: DownloadAttempt,
+  deps: InstallerContext,
+  attempt: DownloadAttempt,
   { source, allowsUnsafe }: InstallTask,
 ): Promise<ResolvedSource> {
+  const { row, progress, signal } = attempt
   const isPinned = source.kind === 'hub' && row.revision !== null
   const pinned = isPinned ? { ...source, revision: row.revision ?? source.revision } : source
-  for (let attempts = 1; ; attempts++) {
-    try {
-      return await resolve(pinned, { signal, logLine: progress.logLine, allowsUnsafe })
-    } catch (error) {
-      signal.throwIfAborted()
-      if (!(error instanceof AppError) || isPermanent(error)) throw error
-      if (attempts >= settings.attemptsMax) throw error
-      progress.logLine('warn', `${error.message} Retrying.`)
-      const backoffMs = Math.min(settings.backoffMs * 2 ** (attempts - 1), backoffMaxMs)
-      await sleep(backoffMs * (0.5 + Math.random() / 2), signal)
-    }
-  }
+  return withRetries(deps, attempt, () =>
+    deps.resolve(pinned, { signal, logLine: progress.logLine, allowsUnsafe }),
+  )
 }
 
 async function downloadFile(

@@ -40,7 +40,9 @@ function fromPath(path: string): string {
 function fromReference(reference: string): string {
   const [repository = '', tag = 'latest'] = splitReference(reference)
   const parts = repository.split('/').slice(1)
-  const last = clean(parts.at(-1) ?? '') + (tag === 'latest' ? '' : `-${clean(tag)}`)
+  // Of a digest, as much as tells versions apart.
+  const shortTag = tag.replace(/sha256:([0-9a-f]{12})[0-9a-f]*$/, '$1')
+  const last = clean(parts.at(-1) ?? '') + (tag === 'latest' ? '' : `-${clean(shortTag)}`)
   const organisation = parts.at(-2)
   if (organisation === undefined || organisation === 'library') return last
   return `${clean(organisation)}/${last}`

@@ -3,7 +3,7 @@ import { viewOf } from '#inference/transport.ts'
 import type { Upstream } from '#inference/upstream.ts'
 import { hideUpstream, hideUpstreamIn } from '#inference/upstream-error.ts'
 import { requestHeaders, requireSuccess } from '#inference/upstream-http.ts'
-import { followSignal, sleep, Watchdog } from '#lib/deadline.ts'
+import { followSignal, Watchdog } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import {
@@ -13,47 +13,38 @@ import {
   waitingFile,
 } from './installer.ts'
 import type { DownloadAttempt } from './progress.ts'
-import { isPermanent, type Source } from './sources/source.ts'
+import { withRetries } from './retry.ts'
+import type { Source } from './sources/source.ts'
 
 /** Upstreams hash large files without sending progress. */
 const silenceMaxMs = 600_000
-const backoffMaxMs = 60_000
 const lineCharsMax = 65_536
 const messageCharsMax = 500
 /** The code of an error that the upstream reported. */
 const reportedCode = 'pull_failed'
+const reported = 'The upstream reported:'
 
 /**
  * Lets an upstream download a model to itself by Ollama's `/api/pull`, which reports progress as
  * JSON lines and resumes interrupted downloads.
  */
 export async function pull(
-  { transport, upstreams, settings }: InstallerContext,
-  { row, progress, signal }: DownloadAttempt,
+  deps: InstallerContext,
+  attempt: DownloadAttempt,
   source: Extract<Source, { kind: 'upstream' }>,
 ): Promise<void> {
+  const { transport, upstreams } = deps
+  const { signal } = attempt
   const upstream = upstreams.get(source.upstream)
   if (upstream === undefined) {
     throw new AppError('not_found', `The upstream "${source.upstream}" no longer exists.`)
   }
-  const tracker = createPullProgress({ row, progress, signal })
-  for (let attempts = 1; ; attempts++) {
-    const before = tracker.bytes()
-    try {
-      return await pullOnce({ transport, upstream, signal }, source.model, tracker.update)
-    } catch (error) {
-      signal.throwIfAborted()
-      const failure = hideUpstreamIn(error, upstream)
-      if (!(failure instanceof AppError)) throw failure
-      // Progress resets the count.
-      if (tracker.bytes() > before) attempts = 1
-      // The upstream retries by itself before it reports an error.
-      const isFinal = isPermanent(failure) || failure.wireCode === reportedCode
-      if (isFinal || attempts >= settings.attemptsMax) throw failure
-      progress.logLine('warn', `${failure.message} Retrying.`)
-      await sleep(Math.min(settings.backoffMs * 2 ** (attempts - 1), backoffMaxMs), signal)
-    }
-  }
+  const update = createPullProgress(attempt)
+  await withRetries(deps, attempt, () =>
+    pullOnce({ transport, upstream, signal }, source.model, update).catch((error) => {
+      throw nameUpstream(hideUpstreamIn(error, upstream), upstream)
+    }),
+  )
 }
 
 async function pullOnce(
@@ -76,7 +67,7 @@ async function pullOnce(
       body: JSON.stringify({ model, stream: true }),
       signal: controller.signal,
     })
-    await requireSuccess(response, upstream)
+    await requirePull(response, upstream)
     for await (const text of linesOf(response)) {
       watchdog.begin()
       const line = asRecord(parseJson(text))
@@ -90,6 +81,33 @@ async function pullOnce(
     watchdog.stop()
     release()
   }
+}
+
+/** Names the upstream, and the setting that a failed connection calls into question. */
+function nameUpstream(error: unknown, { name }: Upstream): unknown {
+  // What the upstream itself reports is not about its URL.
+  if (!(error instanceof AppError) || error.message.startsWith(reported)) return error
+  const named = error.message.replace(/^The upstream\b/, `The upstream "${name}"`)
+  const message = `${named} See its url in [[upstream]], or SLUICE_UPSTREAM_URL.`
+  const { kind, wireCode: code, retryAfterS } = error
+  const retry = retryAfterS === undefined ? {} : { retryAfterS }
+  return new AppError(kind, message, { code, cause: error, ...retry })
+}
+
+/** Statuses of a refusal that a retry can cure. */
+const busyStatuses = new Set([408, 425, 429])
+
+async function requirePull(response: UpstreamHttpResponse, upstream: Upstream): Promise<void> {
+  const { status } = response
+  if (status < 400 || status > 499 || busyStatuses.has(status)) {
+    return requireSuccess(response, upstream)
+  }
+  const cause = await requireSuccess(response, upstream).catch((error) => error)
+  throw new AppError(
+    status === 404 ? 'not_found' : 'upstream_refused',
+    `The upstream refused /api/pull with status ${status}; only Ollama servers download models.`,
+    { cause },
+  )
 }
 
 async function* linesOf({ chunks }: UpstreamHttpResponse): AsyncGenerator<string> {
@@ -109,14 +127,15 @@ async function* linesOf({ chunks }: UpstreamHttpResponse): AsyncGenerator<string
 function reportedError(error: JsonObject | string, upstream: Upstream): AppError {
   const text = typeof error === 'string' ? error : String(error['message'] ?? '')
   const shown = hideUpstream(text.slice(0, messageCharsMax), upstream)
-  const message = `The upstream reported: ${shown || 'an unknown error'}`
+  const message = `${reported} ${shown || 'an unknown error'}`
   return /not found|does not exist/i.test(text)
     ? new AppError('not_found', message)
-    : new AppError('upstream_error', message, { code: reportedCode })
+    : // The upstream retries by itself before it reports an error.
+      new AppError('upstream_refused', message, { code: reportedCode })
 }
 
 /** Translates progress lines to the state of the download. Each digest is a file. */
-function createPullProgress({ row, progress }: DownloadAttempt) {
+function createPullProgress({ row, progress }: DownloadAttempt): (line: JsonObject) => void {
   const files = new Map<string, FileState>(row.files.map((file) => [file.path, file]))
   let lastStatus = ''
 
@@ -128,19 +147,16 @@ function createPullProgress({ row, progress }: DownloadAttempt) {
     progress.setFiles(states, { bytesTotal })
   }
 
-  return {
-    bytes: () => progress.files().reduce((sum, file) => sum + file.bytesCompleted, 0),
-    update({ status, digest, total, completed }: JsonObject) {
-      const text = typeof status === 'string' ? status.slice(0, messageCharsMax) : ''
-      if (text !== lastStatus && text !== '') progress.logLine('info', text)
-      lastStatus = text
-      progress.setStatus(statusOf(text))
-      if (typeof digest !== 'string' || !isCount(total)) return
-      if (!files.has(digest)) addFile(digest, total)
-      const bytesCompleted = isCount(completed) ? Math.min(completed, total) : 0
-      const isComplete = bytesCompleted === total
-      progress.setFile(digest, { bytesCompleted, ...(isComplete ? { status: 'completed' } : {}) })
-    },
+  return ({ status, digest, total, completed }) => {
+    const text = typeof status === 'string' ? status.slice(0, messageCharsMax) : ''
+    if (text !== lastStatus && text !== '') progress.logLine('info', text)
+    lastStatus = text
+    progress.setStatus(statusOf(text))
+    if (typeof digest !== 'string' || !isCount(total)) return
+    if (!files.has(digest)) addFile(digest, total)
+    const bytesCompleted = isCount(completed) ? Math.min(completed, total) : 0
+    const isComplete = bytesCompleted === total
+    progress.setFile(digest, { bytesCompleted, ...(isComplete ? { status: 'completed' } : {}) })
   }
 }
 

@@ -4,6 +4,7 @@ import { compileChecker } from '#lib/schema.ts'
 import { refused, refusedBySchema, refusedField } from '#lib/unprocessable.ts'
 import type { InstallRequest } from './installer.ts'
 import { defaultName, modelName } from './names.ts'
+import { parseReference } from './sources/oci.ts'
 import type { Source } from './sources/source.ts'
 
 /** Requests of `/v1/model-installer`. */
@@ -15,7 +16,7 @@ export const installBody = Type.Object(
   {
     model: Type.String({
       description:
-        'The model: `org/name` of the hub, a URL, a registry reference (`registry/name:tag`), a path on this machine, or a model name of an upstream.',
+        'The model: `org/name` of the hub, a URL, a registry reference (`registry/name:tag`, `registry/name@sha256:…`, also of the hub: `hf.co/org/name:Q4_K_M`), a path on this machine, or a model name of an upstream.',
       minLength: 1,
       maxLength: 4_096,
     }),
@@ -24,7 +25,7 @@ export const installBody = Type.Object(
         sourceKinds.map((kind) => Type.Literal(kind)),
         {
           description:
-            'Default: `upstream` if an upstream is given, `url` if `model` is a URL, else `hub`.',
+            'Default: `upstream` if an upstream is given, `url` if `model` is a URL, `oci` if it has a registry, a tag or a digest, else `hub`.',
         },
       ),
     ),
@@ -115,7 +116,39 @@ export function readInstall(body: unknown): InstallRequest {
 
 function kindOf({ upstream, model }: InstallBody): SourceKind {
   if (upstream !== undefined) return 'upstream'
-  return /^https?:\/\//i.test(model) ? 'url' : 'hub'
+  if (/^https?:\/\//i.test(model)) return 'url'
+  if (hubReference(model) !== null) return 'hub'
+  return isReference(model) ? 'oci' : 'hub'
+}
+
+const referenceScheme = /^(?:oci|docker):\/\//i
+
+/** With a scheme, a digest, a tag, or a registry before a name of at least two parts. */
+function isReference(model: string): boolean {
+  return (
+    referenceScheme.test(model) ||
+    /^[a-z0-9[][^\s]*(?:@sha256:|:[\w.-]+$)/i.test(model) ||
+    /^(?:localhost|[\w-]+(?:\.[\w-]+)+)(?::\d+)?\/[^/]+\/./i.test(model) ||
+    /^(?:localhost|[\w.-]+:\d+|\[[0-9a-f:.]+\](?::\d+)?)\/./i.test(model)
+  )
+}
+
+/** The repository of the hub that a reference of container tools names, and its quantisation. */
+function hubReference(model: string): { repository: string; quantisation: string | null } | null {
+  const plain = model.replace(referenceScheme, '')
+  const found = /^(?:hf\.co|huggingface\.co)\/([^/:@]+\/[^/:@]+)(?::([\w.-]+))?$/i.exec(plain)
+  if (found === null) return null
+  const [, repository = '', tag = 'latest'] = found
+  return { repository, quantisation: tag === 'latest' ? null : tag }
+}
+
+/** `Q4_K_M` → `*[qQ]4_[kK]_[mM]*.gguf`: tags are written in any case. */
+function globOf(quantisation: string): string {
+  const letters = quantisation.replace(
+    /[a-z]/gi,
+    (letter) => `[${letter.toLowerCase()}${letter.toUpperCase()}]`,
+  )
+  return `*${letters}*.gguf`
 }
 
 /** Fields of one source kind. */
@@ -138,15 +171,22 @@ function rejectForeignFields(given: InstallBody, kind: SourceKind): void {
 }
 
 const sourceOf: Readonly<Record<SourceKind, (given: InstallBody) => Source>> = {
-  hub: ({ model, revision = 'main', files = [] }) => {
-    if (!modelName.test(model)) throw badSource('A hub model is named "org/name".')
-    return { kind: 'hub', repository: model, revision, files }
+  hub: ({ model, revision = 'main', files }) => {
+    const { repository, quantisation } = hubReference(model) ?? { repository: model }
+    if (!modelName.test(repository)) throw badSource('A hub model is named "org/name".')
+    const globs = quantisation ? [globOf(quantisation)] : []
+    return { kind: 'hub', repository, revision, files: files ?? globs }
   },
   url: ({ model, sha256 }) => {
     if (!URL.canParse(model)) throw badSource('"model" is not a URL.')
     return { kind: 'url', url: model, sha256: sha256?.toLowerCase() ?? null }
   },
-  oci: ({ model }) => ({ kind: 'oci', reference: model }),
+  oci: (given) => {
+    if (hubReference(given.model) !== null) return sourceOf.hub(given)
+    const reference = given.model.replace(referenceScheme, '')
+    parseReference(reference)
+    return { kind: 'oci', reference }
+  },
   local: ({ model }) => ({ kind: 'local', path: model }),
   upstream: ({ model, upstream }) => {
     if (upstream === undefined) throw refusedField('upstream', 'is required for this source')

@@ -64,7 +64,7 @@ async function addressesOf(hostname: string, resolve: Resolve): Promise<readonly
  * Whether a host name matches a pattern: `api.example.com` is that name only, `*.example.com` all
  * names below it, `*` every name.
  */
-function matchesHost(hostname: string, patterns: readonly string[]): boolean {
+export function matchesHost(hostname: string, patterns: readonly string[]): boolean {
   const name = hostname.toLowerCase().replace(/\.$/, '')
   return patterns.some((pattern) => {
     const normalised = pattern.toLowerCase()

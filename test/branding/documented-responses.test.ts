@@ -59,7 +59,12 @@ test('error responses match their documentation', async () => {
     return (await ask('POST /v1/branding/logo', sent)).status
   }
   expect(await post(svg, 'text/plain')).toBe(415)
-  expect(await post(`<!DOCTYPE svg>${svg}`, 'image/svg+xml')).toBe(422)
+  expect(
+    await post(
+      `<!DOCTYPE svg [<!ENTITY a "${'a'.repeat(5_000)}"><!ENTITY b "&a;">]>${svg}`,
+      'image/svg+xml',
+    ),
+  ).toBe(422)
   expect(await post('x'.repeat(524_289), 'image/png')).toBe(413)
   const form = new FormData()
   form.append('picture', 'x')

@@ -19,12 +19,18 @@ type Pulling = {
 let fixture: InstallerFixture
 let worker: InstallerWorker
 const pulls: Pulling[] = []
+/** The statuses of the next requests; 200 when empty. */
+const refusals: number[] = []
+let requests = 0
 const server = Bun.serve({
   hostname: '127.0.0.1',
   port: 0,
   idleTimeout: 0,
   async fetch(request) {
     if (new URL(request.url).pathname !== '/api/pull') return new Response('', { status: 404 })
+    requests++
+    const refusal = refusals.shift()
+    if (refusal !== undefined) return new Response('no', { status: refusal })
     const asked: unknown = await request.json()
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
     const writer = writable.getWriter()
@@ -124,6 +130,26 @@ test('an error of the upstream fails the download with its message', async () =>
   const { error } = await worker.until(second.id, 'failed')
   expect(error?.code).toBe('pull_failed')
   expect(error?.message).not.toContain(String(server.port))
+})
+
+test.each([400, 403, 404, 405, 409])('status %d of a pull is final', async (status) => {
+  refusals.push(status)
+  const before = requests
+  const { download_id: id } = await worker.install({ model: `no-${status}`, upstream: 'default' })
+  const { error } = await worker.until(String(id), 'failed')
+  expect(error?.message).toBe(
+    `The upstream "default" refused /api/pull with status ${status}; only Ollama servers download models. See its url in [[upstream]], or SLUICE_UPSTREAM_URL.`,
+  )
+  expect(requests).toBe(before + 1)
+})
+
+test.each([408, 425, 429, 500])('status %d of a pull is retried', async (status) => {
+  refusals.push(status)
+  const before = requests
+  const { id, pull } = await begin(`busy-${status}`)
+  await pull.line({ status: 'success' })
+  await worker.until(id, 'completed')
+  expect(requests).toBe(before + 2)
 })
 
 test('pausing and cancelling end the request', async () => {

@@ -58,7 +58,8 @@ for the logo that it was created for.`,
       summary: 'Upload a logo',
       description: `SVG, PNG or WebP of at most 524,288 bytes and 4,096 pixels per side, as a form or as a raw body with a
 content type of \`image/…\`. The type is detected from the bytes. An SVG is sanitised: scripts, event handlers, foreign
-objects, external references and other active content are removed and listed in \`sanitized\`.`,
+objects, external references and other active content are removed and listed in \`sanitized\`. Entities of a
+DOCTYPE, as drawing programs write them, are expanded.`,
       headers: ifMatchHeader,
       body: rawBody({
         ...form(
@@ -94,7 +95,7 @@ objects, external references and other active content are removed and listed in 
             code: 'invalid_image',
             message: 'The PNG is damaged, incomplete or followed by other data.',
           },
-          { code: 'invalid_svg', message: 'An SVG logo must not have a DOCTYPE or entities.' },
+          { code: 'invalid_svg', message: 'The entities of the SVG expand to too much.' },
         ],
         unknown_field: 'Unknown form field "picture"; send the logo as "file".',
         precondition_failed: logoChanged,

@@ -36,3 +36,10 @@ export function unsupportedImageType(): AppError {
     { param: 'file', code: 'unsupported_image_type' },
   )
 }
+
+export function invalidSvg(sentence: string): AppError {
+  return new AppError('unprocessable', `${sentence.replace(/\.$/, '')}.`, {
+    param: 'file',
+    code: 'invalid_svg',
+  })
+}

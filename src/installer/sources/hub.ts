@@ -43,8 +43,9 @@ export async function resolveHub(
   }
   const hubUrl = settings.hubUrl.replace(/\/+$/, '')
   const path = `/api/models/${name}/revision/${encodeURIComponent(revision)}`
-  const response = await fetchJson(origin, new URL(`${hubUrl}${path}`), { signal })
-  if (response.status !== 200) throw statusError(response)
+  const url = new URL(`${hubUrl}${path}`)
+  const response = await fetchJson(origin, url, { signal })
+  if (response.status !== 200) throw statusError(response, origin.place(url))
   const info = asRecord(response.value)
   rejectGated(info, settings.hubToken)
   const repository: HubRepository = { hubUrl, name, commit: commitOf(info) }
@@ -74,7 +75,7 @@ function rejectGated(info: JsonObject, hubToken: string | undefined): void {
   if (!isGated || hubToken !== undefined) return
   throw new AppError(
     'source_auth_required',
-    'The repository is gated: accept its terms on the hub and configure hub_token.',
+    'The repository is gated: accept its terms on the hub and configure installer.hub_token.',
   )
 }
 
@@ -112,7 +113,7 @@ async function listFiles(
     if (pages === pagesMax) throw invalidList()
     const response = await fetchJson(origin, next, { signal })
     if (pages === 0 && noTreeStatuses.has(response.status)) return filesOfInfo(info)
-    if (response.status !== 200) throw statusError(response)
+    if (response.status !== 200) throw statusError(response, origin.place(next))
     if (!Array.isArray(response.value)) throw invalidList()
     files.push(...response.value.filter(isRecord).flatMap(readEntry))
     next = nextPage(response.headers.get('link') ?? '', next)
@@ -132,7 +133,7 @@ async function withDetails(
   const request = { method: 'HEAD', returnsRedirect: true, bytesMax: 0, signal } as const
   const response = await origin.read(url, request)
   const { status, headers } = response
-  if (status >= 400) throw statusError(response)
+  if (status >= 400) throw statusError(response, origin.place(url))
   const hash = unquoted(headers.get('x-linked-etag') ?? '')
   const gitHash = unquoted(headers.get('etag') ?? '')
   // Content-Length of a redirect is the length of its own body.

@@ -62,9 +62,13 @@ async function allowedPath(path: string, localFolders: readonly string[]): Promi
     if (real !== null && isInside(real, root)) return real
     if (real === null && isInside(path, folder)) throw absent()
   }
-  throw new AppError('permission_denied', 'Installing files of this folder is not allowed.', {
-    code: 'host_not_allowed',
-  })
+  throw new AppError(
+    'permission_denied',
+    'Installing files of this folder is not allowed. See installer.local_folders.',
+    {
+      code: 'host_not_allowed',
+    },
+  )
 }
 
 function isInside(path: string, folder: string): boolean {

@@ -60,7 +60,7 @@ const tagPattern = /^\w[\w.-]{0,127}$/
 const digestPattern = /^sha256:[0-9a-f]{64}$/
 
 /** Parses `registry.example.com/some/name:tag` or `…@sha256:…`. */
-function parseReference(text: string): OciReference {
+export function parseReference(text: string): OciReference {
   const [, host = '', rest = ''] = /^([^/]+)\/(.+)$/.exec(text) ?? []
   const [, name = '', tag, digest] = /^([^:@]+)(?::([^@]+))?(?:@(.+))?$/.exec(rest) ?? []
   // Without a dot or port it is the first part of a name, without a registry.
@@ -73,7 +73,9 @@ function parseReference(text: string): OciReference {
     (digest === undefined || digestPattern.test(digest))
   const registry = isValid ? URL.parse(`https://${host}`) : null
   if (registry === null) {
-    throw badSource('A reference has the form "registry/name:tag" or "registry/name@sha256:…".')
+    throw badSource(
+      'A reference has the form "registry/name:tag" or "registry/name@sha256:…", such as "registry.ollama.ai/library/llama3.2:1b".',
+    )
   }
   return {
     repositoryUrl: `${schemeOf(registry)}//${registry.host}/v2/${name}`,
@@ -121,7 +123,7 @@ async function fetchManifest(
   const headers = { accept: [...manifestTypes, ...indexTypes].join(', ') }
   const url = new URL(`${repositoryUrl}/manifests/${reference}`)
   const response = await fetchJson(origin, url, { headers, signal })
-  if (response.status !== 200) throw statusError(response)
+  if (response.status !== 200) throw statusError(response, origin.place(url))
   const found = `sha256:${new Bun.CryptoHasher('sha256').update(response.bytes).digest('hex')}`
   if (digest !== null && digest !== found) {
     throw new AppError('upstream_invalid_answer', 'The registry returned another manifest.', {

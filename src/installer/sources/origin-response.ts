@@ -26,31 +26,37 @@ export async function fetchJson(
   const { status, bytes } = response
   const value = status === 200 ? parseJson(new TextDecoder().decode(bytes)) : undefined
   if (status === 200 && value === undefined) {
-    throw new AppError('upstream_invalid_answer', 'The response of the source is not JSON.')
+    throw new AppError(
+      'upstream_invalid_answer',
+      `The response of ${origin.place(url)} is not JSON.`,
+    )
   }
   return { status, headers: response.headers, bytes, value }
 }
 
-/** The error for a status other than success. */
-export function statusError({ status, headers }: { status: number; headers: Headers }): AppError {
+/** The error for a status other than success. `place` is the host as `Origin.place` names it. */
+export function statusError(
+  { status, headers }: { status: number; headers: Headers },
+  place: string,
+): AppError {
   const retryAfterS = retryAfterOf(headers)
   const details = retryAfterS === null ? {} : { retryAfterS }
   if (status === 401 || status === 403) {
     return new AppError(
       'source_auth_required',
-      'The source requires a credential that this server does not have, or the model does not exist.',
+      `${place} requires a credential that this server does not have, or the model does not exist. A credential can be set for the hub only: installer.hub_token.`,
     )
   }
   if (status === 404 || status === 410) {
-    return new AppError('not_found', 'The source does not have this.')
+    return new AppError('not_found', `${place} does not have this.`)
   }
   if (status === 429 || status === 503) {
-    return new AppError('upstream_overloaded', 'The download source is overloaded.', details)
+    return new AppError('upstream_overloaded', `${place} is overloaded.`, details)
   }
   if (status >= 500 || status === 408 || status === 425) {
-    return new AppError('upstream_error', `The source failed with status ${status}.`, details)
+    return new AppError('upstream_error', `${place} failed with status ${status}.`, details)
   }
-  return new AppError('upstream_refused', `The source responded with status ${status}.`)
+  return new AppError('upstream_refused', `${place} responded with status ${status}.`)
 }
 
 /** Seconds; a date is relative to the clock of the source. */

@@ -1,7 +1,7 @@
 import type { InstallerSettings } from '#installer/config.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
-import { checkUrl, type UrlPolicy } from '#outbound/check-url.ts'
+import { checkUrl, matchesHost, portOf, type UrlPolicy } from '#outbound/check-url.ts'
 import { type Fetch, fetchFromAddresses } from '#outbound/checked-fetch.ts'
 import { limitBody } from '#outbound/limit-body.ts'
 import type { Resolve as ResolveHost } from '#outbound/resolve.ts'
@@ -55,7 +55,7 @@ export function createOrigin(settings: InstallerSettings, deps: OriginDeps) {
 
   async function send(url: URL, request: OriginRequest, isRedirected: boolean): Promise<Response> {
     const { method = 'GET', headers, signal } = request
-    const what = isRedirected ? 'A redirect of the source' : 'The source'
+    const what = isRedirected ? `The redirect to ${url.host}` : `The source ${url.host}`
     const addresses = await resolveAllowed({ settings, deps }, url, what)
     signal.throwIfAborted()
     const credential = credentialFor(url)
@@ -67,8 +67,23 @@ export function createOrigin(settings: InstallerSettings, deps: OriginDeps) {
     try {
       return await fetchFromAddresses(deps, { url, addresses, init })
     } catch (error) {
-      throw signal.aborted ? signal.reason : error
+      if (signal.aborted) throw signal.reason
+      if (!(error instanceof AppError) || error.kind !== 'upstream_unreachable') throw error
+      throw unreachable(`${place(url)} could not be reached.`, error)
     }
+  }
+
+  /** The host for an error message, with the setting that names it. */
+  function place(url: URL): string {
+    return url.origin === hub.origin ? `${url.host} (installer.hub_url)` : url.host
+  }
+
+  /** When a host does not respond in time. */
+  function responseTimeout(url: URL): AppError {
+    return new AppError(
+      'upstream_first_event_timeout',
+      `${place(url)} did not respond within ${settings.answerMs / 1000} s (installer.answer_ms).`,
+    )
   }
 
   function credentialFor(url: URL): string | null {
@@ -81,7 +96,7 @@ export function createOrigin(settings: InstallerSettings, deps: OriginDeps) {
   async function read(url: URL, request: OriginRequest & { readonly bytesMax: number }) {
     const { controller, release } = followSignal(request.signal)
     const { signal } = controller
-    const timer = setTimeout(() => controller.abort(responseTimeout()), settings.answerMs)
+    const timer = setTimeout(() => controller.abort(responseTimeout(url)), settings.answerMs)
     const end = () => {
       clearTimeout(timer)
       release()
@@ -100,7 +115,7 @@ export function createOrigin(settings: InstallerSettings, deps: OriginDeps) {
     }
   }
 
-  return { open, read }
+  return { open, read, place, responseTimeout }
 }
 
 /** The configured hub may be at any address. */
@@ -123,23 +138,32 @@ async function resolveAllowed(
   try {
     return await checkUrl(url, policy, { what, resolve })
   } catch (cause) {
+    const isHub = url.origin === new URL(settings.hubUrl).origin
     if (seen.addresses?.length === 0) {
-      throw new AppError('upstream_unreachable', 'The host of the source cannot be resolved.', {
-        cause,
-      })
+      const setting = isHub ? ' (installer.hub_url)' : ''
+      throw unreachable(`The host ${url.hostname}${setting} cannot be resolved.`, cause)
     }
     const message = cause instanceof AppError ? cause.message : `${what} is not allowed.`
-    throw new AppError('permission_denied', message, { code: 'host_not_allowed', cause })
+    const setting = isHub ? 'hub_url' : settingAtFault(url, settings)
+    const advice = `${message} See installer.${setting}.`
+    throw new AppError('permission_denied', advice, { code: 'host_not_allowed', cause })
   }
+}
+
+/** The setting that would allow a refused URL. */
+function settingAtFault(url: URL, { hosts, ports }: InstallerSettings): string {
+  if (!matchesHost(url.hostname, hosts)) return 'hosts'
+  const isHttps = url.protocol === 'https:'
+  return isHttps && ports.length > 0 && !ports.includes(portOf(url)) ? 'ports' : 'private_hosts'
+}
+
+function unreachable(message: string, cause: unknown): AppError {
+  return new AppError('upstream_unreachable', message, { cause })
 }
 
 /** An unread body that is not cancelled keeps its connection open. */
 export function cancelBody(response: Response): void {
   void response.body?.cancel().catch(() => {})
-}
-
-export function responseTimeout(): AppError {
-  return new AppError('upstream_first_event_timeout', 'The source took too long to respond.')
 }
 
 /** Null: the response is not a redirect. */

@@ -68,11 +68,10 @@ export function hasKnownHash({ sha256, gitSha1, bytes }: RemoteFile): boolean {
   return sha256 !== null || (gitSha1 !== undefined && bytes !== null)
 }
 
-/** Whether a retry would fail too. */
-export function isPermanent(error: AppError): boolean {
-  return (
-    error.status < 500 && error.kind !== 'request_timeout' && error.kind !== 'rate_limit_exceeded'
-  )
+/** Whether a retry would fail too, as after any refusal but that of a busy source. */
+export function isPermanent({ kind, status }: AppError): boolean {
+  if (kind === 'upstream_refused') return true
+  return status < 500 && kind !== 'request_timeout' && kind !== 'rate_limit_exceeded'
 }
 
 export function createSources(settings: InstallerSettings, deps: OriginDeps): ResolveSource {

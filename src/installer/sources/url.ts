@@ -2,7 +2,7 @@ import type { InstallerSettings } from '#installer/config.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { percentDecoded } from '#lib/url.ts'
 import { isAllowedType, unsafeFile, validatePath } from './file-rules.ts'
-import { cancelBody, type Origin, responseTimeout } from './origin.ts'
+import { cancelBody, type Origin } from './origin.ts'
 import { statusError, strongEtag } from './origin-response.ts'
 import { badSource } from './select-files.ts'
 import type { ResolvedSource, Source, SourceContext } from './source.ts'
@@ -37,7 +37,7 @@ async function headersOf(
   { url, signal, limitMs }: { url: URL; signal: AbortSignal; limitMs: number },
 ): Promise<Headers> {
   const { controller, release } = followSignal(signal)
-  const timer = setTimeout(() => controller.abort(responseTimeout()), limitMs)
+  const timer = setTimeout(() => controller.abort(origin.responseTimeout(url)), limitMs)
   const request = async (method: 'HEAD' | 'GET', headers: Record<string, string>) => {
     const { response } = await origin.open(url, { method, headers, signal: controller.signal })
     cancelBody(response)
@@ -46,10 +46,10 @@ async function headersOf(
   try {
     const head = await request('HEAD', {})
     if (head.ok) return head.headers
-    if (!noHeadStatuses.has(head.status)) throw statusError(head)
+    if (!noHeadStatuses.has(head.status)) throw statusError(head, origin.place(url))
     const first = await request('GET', { range: 'bytes=0-0' })
     if (first.ok) return first.headers
-    throw statusError(first)
+    throw statusError(first, origin.place(url))
   } finally {
     clearTimeout(timer)
     release()

@@ -4,7 +4,12 @@ import type { Version } from './part-file.ts'
 import type { Span } from './ranges.ts'
 
 /** The requested range, null for the whole file, and the known version of the file. */
-export type RangeRequest = { readonly range: Span | null; readonly known: Version }
+export type RangeRequest = {
+  readonly range: Span | null
+  readonly known: Version
+  /** The host for an error message. */
+  readonly place: string
+}
 
 export type ResponseClass =
   /** A body that starts at the start of the range. `end`: null if unknown. */
@@ -25,7 +30,7 @@ export function classifyResponse(head: ResponseHead, request: RangeRequest): Res
   const { status, headers } = head
   const isRange = request.range !== null
   if (status === 416 && isRange) return classifyUnsatisfiable(headers, request)
-  if (status >= 300) return { kind: 'failed', error: statusError(head) }
+  if (status >= 300) return { kind: 'failed', error: statusError(head, request.place) }
   const encoding = headers.get('content-encoding') ?? 'identity'
   if (encoding !== 'identity') return { kind: 'failed', error: invalid('compressed the file') }
   if (status === 206 && isRange) return classifyPartial(headers, request.range, request.known)

@@ -1,8 +1,8 @@
-import { cancelBody, responseTimeout } from '#installer/sources/origin.ts'
+import { cancelBody } from '#installer/sources/origin.ts'
 import { hasKnownHash, isPermanent } from '#installer/sources/source.ts'
 import { followSignal, Watchdog } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
-import { classifyResponse, type ResponseClass } from './classify-response.ts'
+import { classifyResponse, type RangeRequest, type ResponseClass } from './classify-response.ts'
 import type { Claim, Span } from './ranges.ts'
 import { receiveBody, SlowBodyError } from './receive-body.ts'
 import type { FailedAttempt } from './retry-budget.ts'
@@ -36,7 +36,10 @@ export async function requestRange(
   const { controller, release } = followSignal(signal)
   const { answerMs, stallMs } = download.settings
   const watchdog = new Watchdog(stallMs, () => controller.abort(stalled(stallMs)))
-  const timer = setTimeout(() => controller.abort(responseTimeout()), answerMs)
+  const timer = setTimeout(
+    () => controller.abort(download.origin.responseTimeout(download.url)),
+    answerMs,
+  )
   // Another connection may take over the end of the claim before the response arrives.
   const range: Span | null = isPart ? [claim.start, claim.end] : null
   try {
@@ -45,7 +48,7 @@ export async function requestRange(
       signal: controller.signal,
     })
     clearTimeout(timer)
-    const classified = classify(download, range, response)
+    const classified = classify(download, { range, place: download.origin.place(url) }, response)
     if (classified.kind !== 'body' || response.body === null) {
       cancelBody(response)
       return outcomeWithoutBody(download, claim, classified, url.href !== download.url.href)
@@ -72,7 +75,8 @@ export async function requestRange(
     const isSlow = reason instanceof SlowBodyError
     const failure = isSlow ? stalled(stallMs) : reason
     // Other errors are not the source's: a full disk, a forbidden host, a fault of this program.
-    if (!(failure instanceof AppError && failure.kind.startsWith('upstream_'))) throw failure
+    const isOfSource = failure instanceof AppError && failure.kind.startsWith('upstream_')
+    if (!isOfSource || isPermanent(failure)) throw failure
     return { kind: 'failed', error: failure, bytesGained: claim.at - claim.start, isSlow }
   } finally {
     clearTimeout(timer)
@@ -92,8 +96,12 @@ function rangeHeaders({ part }: FileDownload, range: Span | null): Record<string
   }
 }
 
-function classify(download: FileDownload, range: Span | null, response: Response): ResponseClass {
-  const classified = classifyResponse(response, { range, known: download.part.version() })
+function classify(
+  download: FileDownload,
+  { range, place }: Pick<RangeRequest, 'range' | 'place'>,
+  response: Response,
+): ResponseClass {
+  const classified = classifyResponse(response, { range, place, known: download.part.version() })
   // Without a validator or a hash, ranges might belong to different versions.
   const isUnverifiable =
     range !== null && classified.kind === 'body' && classified.version.validator === null

@@ -1,4 +1,4 @@
-import type { LogLine } from '#installer/sources/source.ts'
+import { isPermanent, type LogLine } from '#installer/sources/source.ts'
 import { sleep } from '#lib/deadline.ts'
 import type { AppError } from '#lib/errors.ts'
 
@@ -53,7 +53,9 @@ export function createRetryBudget(
       fruitless++
       if (isSlow) slow++
       const attempts = Math.max(fruitless, slow)
-      if (attempts >= attemptsMax || failures >= failuresMax) throw error
+      // A signed URL expires once; another refusal of a new one is final.
+      const isRefused = isPermanent(error) && fruitlessAttempts > 1
+      if (isRefused || attempts >= attemptsMax || failures >= failuresMax) throw error
       logLine('warn', `${error.message} Retrying (${attempts} of ${attemptsMax}).`)
       const doubledMs = Math.min(backoffMs * 2 ** fruitlessAttempts, backoffMaxMs)
       const jitteredMs = (0.5 + Math.random() / 2) * doubledMs

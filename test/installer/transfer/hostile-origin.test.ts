@@ -261,25 +261,3 @@ for (const range of [
     expect(bench.origin.questions.at(-1)?.headers['range']).toBeUndefined()
   })
 }
-
-for (const [status, code] of [
-  [401, 'source_auth_required'],
-  [403, 'source_auth_required'],
-  [404, 'not_found'],
-  [410, 'not_found'],
-] as const) {
-  test(`status ${status} is final`, async () => {
-    always({ kind: 'status', status })
-    expect(await failureOf()).toBe(code)
-    expect(bench.origin.questions).toHaveLength(1)
-  })
-}
-
-test('server errors are retried up to the limit', async () => {
-  misbehave({ kind: 'status', status: 500 }, { kind: 'status', status: 502 })
-  await arrives()
-  const before = bench.origin.questions.length
-  always({ kind: 'status', status: 500 })
-  expect(await failureOf({ settings: { attemptsMax: 3 } })).toBe('upstream_error')
-  expect(bench.origin.questions).toHaveLength(before + 3)
-})

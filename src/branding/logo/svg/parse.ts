@@ -1,7 +1,7 @@
 import { SaxesParser, type SaxesTagNS } from 'saxes'
-import { AppError } from '#lib/errors.ts'
-import { unsupportedImageType } from '../image.ts'
+import { invalidSvg, unsupportedImageType } from '../image.ts'
 import { classifyElement, type ElementClass, holdsText, svgNamespace } from './allow-list.ts'
+import { defineEntities } from './entities.ts'
 
 /** An allow-listed element, with all attributes of the upload. */
 export type SvgElement = {
@@ -24,7 +24,7 @@ const declarationNamespace = 'http://www.w3.org/2000/xmlns/'
 
 /**
  * Parses the allow-listed elements into a tree. Throws `unsupported_image_type` for anything that is
- * not an SVG, and `invalid_svg` for an SVG that is malformed, declares entities or is nested too deep.
+ * not an SVG, and `invalid_svg` for an SVG that is malformed, expands too far or is nested too deep.
  */
 export function parseSvg(text: string, removals: Removals): ParsedSvg {
   const builder = createBuilder(removals)
@@ -32,7 +32,7 @@ export function parseSvg(text: string, removals: Removals): ParsedSvg {
   let hasSvgTag = false
   parser.on('doctype', (doctype) => {
     if (!/^\s*svg\b/.test(doctype)) throw unsupportedImageType()
-    throw invalidSvg('An SVG logo must not have a DOCTYPE or entities')
+    defineEntities(doctype, parser.ENTITIES, removals)
   })
   parser.on('error', (error) => {
     if (!hasSvgTag) throw unsupportedImageType()
@@ -117,11 +117,4 @@ function readAttributes(tag: SaxesTagNS, removals: Removals): Map<string, string
     } else removals.add(`${name} of <${tag.local}>`)
   }
   return attributes
-}
-
-export function invalidSvg(sentence: string): AppError {
-  return new AppError('unprocessable', `${sentence.replace(/\.$/, '')}.`, {
-    param: 'file',
-    code: 'invalid_svg',
-  })
 }

@@ -1,6 +1,6 @@
-import { logoBytesMax } from '../image.ts'
+import { invalidSvg, logoBytesMax } from '../image.ts'
 import { isAllowed, svgNamespace, targetOf } from './allow-list.ts'
-import { invalidSvg, parseSvg, type Removals, type SvgElement } from './parse.ts'
+import { parseSvg, type Removals, type SvgElement } from './parse.ts'
 import {
   readDeclarations,
   readStyleSheet,

@@ -1,0 +1,31 @@
+import { sleep } from '#lib/deadline.ts'
+import { AppError } from '#lib/errors.ts'
+import type { InstallerContext } from './installer.ts'
+import type { DownloadAttempt } from './progress.ts'
+import { isPermanent } from './sources/source.ts'
+
+const backoffMaxMs = 60_000
+
+/** Repeats a step of a download while a retry may help. Progress of `bytesCompleted` resets the count. */
+export async function withRetries<T>(
+  { settings }: Pick<InstallerContext, 'settings'>,
+  { progress, signal }: DownloadAttempt,
+  step: () => Promise<T>,
+): Promise<T> {
+  const bytesCompleted = () => progress.files().reduce((sum, file) => sum + file.bytesCompleted, 0)
+  for (let attempts = 1; ; attempts++) {
+    const before = bytesCompleted()
+    try {
+      return await step()
+    } catch (error) {
+      signal.throwIfAborted()
+      if (!(error instanceof AppError) || isPermanent(error)) throw error
+      if (bytesCompleted() > before) attempts = 1
+      if (attempts >= settings.attemptsMax) throw error
+      progress.logLine('warn', `${error.message} Retrying.`)
+      const doubledMs = Math.min(settings.backoffMs * 2 ** (attempts - 1), backoffMaxMs)
+      const waitMs = (0.5 + Math.random() / 2) * doubledMs
+      await sleep(Math.max(waitMs, (error.retryAfterS ?? 0) * 1000), signal)
+    }
+  }
+}
