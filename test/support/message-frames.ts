@@ -26,6 +26,19 @@ export function checkMessageStream(wire: string): CheckedMessage {
   return checkFrames(frames)
 }
 
+/** Whether a stream needs no correction: what servers send often lacks what strict clients require. */
+export function isConformingStream(wire: string): boolean {
+  try {
+    checkMessageStream(wire)
+    return (
+      !wire.includes('"signature":""') &&
+      wire.includes('"stop_sequence"', wire.indexOf('"message_delta"'))
+    )
+  } catch {
+    return false
+  }
+}
+
 /** The frames of an interrupted stream, valid so far. */
 export function checkMessageBeginning(wire: string): MessageFrame[] {
   const frames = wire.split('\n\n').slice(0, -1).map(readFrame)
@@ -41,7 +54,7 @@ function readMessageFrames(wire: string): MessageFrame[] {
 }
 
 function readFrame(block: string): MessageFrame {
-  const match = /^event: (\S+)\ndata: (\{.*\})$/.exec(block)
+  const match = /^event: (\S+)\ndata: (\{[^\n]*\})$/.exec(block)
   const parsed: unknown = JSON.parse(match?.[2] ?? `"not a frame: ${block.slice(0, 100)}"`)
   if (!isFrame(parsed)) throw new Error(String(parsed))
   expect(parsed.type, 'the name of the event is its type').toBe(match?.[1] ?? '')

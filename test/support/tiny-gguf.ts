@@ -13,6 +13,8 @@ export type TinyGguf = {
    * Letters are preferred to other bytes by 8.
    */
   endBias?: number
+  /** What the model says after every prompt: tokens, each once. It prefers no other token. */
+  script?: readonly string[]
   /** Additional or replaced metadata. */
   metadata?: Readonly<Record<string, GgufValue>>
   /** Omitted, which makes the file invalid. */
@@ -34,6 +36,8 @@ const heads = 4
 const forward = 128
 const alignment = 32
 const letterBias = 8
+/** The weight of a scripted transition; anything else stays far below. */
+const certainty = 10
 
 /** Each turn between two markers, as in many chat templates. */
 const chatTemplate = `{%- for message in messages -%}
@@ -48,8 +52,8 @@ export function writeTinyGguf(path: string, options: TinyGguf = {}): void {
 }
 
 export function tinyGguf(options: TinyGguf = {}): Uint8Array {
-  const { seed = 1, contextTokens = 2_048, endBias = 4, withoutTensor } = options
-  const vocabulary = tinyVocabulary()
+  const { seed = 1, contextTokens = 2_048, endBias = 4, script, withoutTensor } = options
+  const vocabulary = tinyVocabulary(script ?? [])
   const metadata = {
     ...modelMetadata(contextTokens, vocabulary.tokens.length),
     ...tokenizerMetadata(vocabulary),
@@ -58,6 +62,7 @@ export function tinyGguf(options: TinyGguf = {}): Uint8Array {
   const tensors = tinyTensors(vocabulary, { seed, endBias }).filter(
     ({ name }) => name !== withoutTensor,
   )
+  if (script !== undefined) follow(script, vocabulary, tensors)
   return encodeGguf(metadata, tensors)
 }
 
@@ -67,20 +72,26 @@ type Vocabulary = { tokens: readonly string[]; kinds: readonly number[] }
 const kind = { normal: 1, unknown: 2, control: 3, byte: 6 }
 const endToken = 4
 
+/** The tokenizer writes a space as this sign. */
+function spaced(token: string): string {
+  return token.replaceAll(' ', '\u2581')
+}
+
 /** The special tokens, every byte, and the printable characters of ASCII. */
-function tinyVocabulary(): Vocabulary {
+function tinyVocabulary(script: readonly string[]): Vocabulary {
   const bytes = Array.from({ length: 256 }, (_, byte) => {
     return `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`
   })
   const printable = Array.from({ length: 95 }, (_, at) => String.fromCharCode(32 + at))
-  // The tokenizer writes a space as this sign.
-  const characters = printable.map((char) => (char === ' ' ? '\u2581' : char))
+  const characters = printable.map(spaced)
+  const single = ['<unk>', '<s>', '</s>', '<|turn|>', '<|end|>', ...bytes, ...characters]
+  const phrases = script.map(spaced).filter((phrase) => !single.includes(phrase))
   return {
-    tokens: ['<unk>', '<s>', '</s>', '<|turn|>', '<|end|>', ...bytes, ...characters],
+    tokens: [...single, ...phrases],
     kinds: [
       ...[kind.unknown, kind.control, kind.control, kind.control, kind.control],
       ...bytes.map(() => kind.byte),
-      ...characters.map(() => kind.normal),
+      ...[...characters, ...phrases].map(() => kind.normal),
     ],
   }
 }
@@ -158,6 +169,36 @@ function tinyTensors(
     ]
   })
   return [embedding, ones('output_norm.weight'), output, ...blocks.flat()]
+}
+
+/**
+ * Makes the model a table: the blocks add nothing, and the output prefers the token whose
+ * predecessor has this embedding. A token outside the script leads to its beginning, and its last
+ * token to the end of sequence.
+ */
+function follow(
+  script: readonly string[],
+  { tokens }: Vocabulary,
+  tensors: readonly Tensor[],
+): void {
+  const valuesOf = (name: string) =>
+    tensors.find((tensor) => tensor.name === name)?.values ?? new Float32Array()
+  for (const { name, values } of tensors) if (/_output|_down/.test(name)) values.fill(0)
+  const embedding = valuesOf('token_embd.weight')
+  const output = valuesOf('output.weight').fill(0)
+  const said = script.map((token) => tokens.indexOf(spaced(token)))
+  for (const token of said) embedding[token * dimensions] = 0
+  for (const [at, token] of [...said, endToken].entries()) {
+    const previous = said[at - 1]
+    if (previous === undefined) output[token * dimensions] = certainty
+    else {
+      const column = embedding.subarray(previous * dimensions, (previous + 1) * dimensions)
+      output.set(
+        column.map((value) => value * certainty),
+        token * dimensions,
+      )
+    }
+  }
 }
 
 /** Deterministic pseudo-random numbers between -1 and 1. */

@@ -2,12 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { JsonObject } from '#lib/json.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { checkMessageStream } from '#test/support/message-frames.ts'
-import {
-  recordedPayloads,
-  recordedStream,
-  recordedStreamNames,
-  recordingsExist,
-} from '#test/support/recordings.ts'
+import { recordedPayloads, recordedStream, recordedStreamNames } from '#test/support/recordings.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
 import {
   contentOfChat,
@@ -21,7 +16,7 @@ const recordings = (['chat-completions', 'responses'] as const).flatMap((protoco
   recordedStreamNames(protocol).map((name) => ({ protocol, name })),
 )
 
-describe.skipIf(!recordingsExist)('recorded traffic on /compat', () => {
+describe('recorded traffic on /compat', () => {
   let upstream: ReplayUpstream
   let gateway: Gateway
 

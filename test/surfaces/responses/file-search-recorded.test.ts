@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Response } from 'openai/resources/responses/responses'
 import { ann, fillCollection } from '#test/support/fill-collection.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
-import { chatStream, recordedPayloads, recordingsExist } from '#test/support/recordings.ts'
+import { chatStream, recordedPayloads, sharedRecordingsExist } from '#test/support/recordings.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
 
 /**
@@ -52,7 +52,7 @@ function messageOf({ output }: Response) {
   return part
 }
 
-test.skipIf(!recordingsExist).each(['deepseek', 'alibaba', 'mistral'])(
+test.skipIf(!sharedRecordingsExist).each(['deepseek', 'alibaba', 'mistral'])(
   'a server like %s returns a citation, streamed or not',
   async (name) => {
     const client = await gateway.openai()

@@ -69,6 +69,13 @@ export class MessagesDecoder implements Decoder {
     const parsed = parseJson(data)
     if (!isRecord(parsed)) {
       this.#pushOther({ event, data }, out)
+    } else if (event === 'error' && parsed['type'] !== 'error') {
+      // llama.cpp sends the error alone, whose type is that of the error.
+      this.#pushUnknown({
+        error: parsed,
+        ...(isRecord(parsed['error']) ? parsed : {}),
+        type: event,
+      })
     } else if (typeof parsed['type'] === 'string' || !eventNames.has(event)) {
       this.#pushPayload({ payload: parsed, data }, out)
     } else {
@@ -198,9 +205,9 @@ export class MessagesDecoder implements Decoder {
     }
     const isCall = stopReason === 'end_turn' && this.#ending.reason === 'tool-calls'
     const counts = withoutNulls(asRecord(payload['usage']))
-    const isUnchanged = 'output_tokens' in counts && isRecord(payload['delta']) && !isCall
+    const corrected = correctEnd(delta, isCall)
+    const isUnchanged = 'output_tokens' in counts && corrected === delta
     const usage = { output_tokens: this.#usage.output, ...counts }
-    const corrected = isCall ? { ...delta, stop_reason: 'tool_use' } : delta
     this.#relay(
       isUnchanged ? frameOf(payload, data) : frameOf({ ...payload, delta: corrected, usage }),
     )
@@ -261,4 +268,13 @@ function notAMessage(): AppError {
 
 function truncated(): AppError {
   return truncatedResponse('a stop reason')
+}
+
+/** The same object where nothing is missing: some servers omit the stop sequence or its reason. */
+function correctEnd(delta: JsonObject, isCall: boolean): JsonObject {
+  const { stop_reason: reason, stop_sequence: sequence = null } = delta
+  if (isCall) return { ...delta, stop_reason: 'tool_use', stop_sequence: sequence }
+  const isStopped = reason === 'end_turn' && typeof sequence === 'string'
+  if (isStopped) return { ...delta, stop_reason: 'stop_sequence' }
+  return 'stop_sequence' in delta ? delta : { ...delta, stop_sequence: sequence }
 }

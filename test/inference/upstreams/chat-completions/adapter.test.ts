@@ -2,12 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { chatCompletions } from '#inference/upstreams/chat-completions/adapter.ts'
 import { chunk } from '#test/support/chat-decoding.ts'
 import { collectEvents, makeContext, makeRequest } from '#test/support/generation.ts'
-import {
-  chatStream,
-  recordedStream,
-  recordedStreamNames,
-  recordingsExist,
-} from '#test/support/recordings.ts'
+import { chatStream, recordedStream, recordedStreamNames } from '#test/support/recordings.ts'
 import {
   type ReplayAnswer,
   type ReplayUpstream,
@@ -201,7 +196,7 @@ test("models are listed with the server's metadata", async () => {
   expect(upstream.requests[0]).toMatchObject({ method: 'GET', path: '/v1/models' })
 })
 
-test.skipIf(!recordingsExist).each(recordedStreamNames('chat-completions'))(
+test.each(recordedStreamNames('chat-completions'))(
   '%s keeps the grammar over a socket',
   async (name) => {
     const body = recordedStream('chat-completions', name)

@@ -11,14 +11,14 @@ import {
   recordedPayloads,
   recordedStream,
   recordedStreamNames,
-  recordingsExist,
+  sharedRecordingsExist,
 } from '#test/support/recordings.ts'
 
 const fixtures = join(import.meta.dir, '../../../fixtures/chat-completions')
 const errorBody = 'reasoning-model-legacy-parameter-error.json'
 
 /** Streams up to this length are divided at every byte, longer ones at this many offsets. */
-const everyByteMax = 16_384
+const everyByteMax = 4_096
 const placesInLong = 1_000
 
 /** A summary of a response. */
@@ -85,7 +85,7 @@ function totalOf(events: readonly GenerationEvent[]) {
   return finish?.type === 'finish' ? finish.usage?.totalTokens : null
 }
 
-describe.skipIf(!recordingsExist)('recorded traffic', () => {
+describe('recorded traffic', () => {
   test.each(recordedStreamNames('chat-completions'))('%s has its recorded content', (name) => {
     const payloads = recordedPayloads('chat-completions', name)
     const { events, error } = decodePayloads([...payloads, '[DONE]'])
@@ -103,7 +103,7 @@ describe.skipIf(!recordingsExist)('recorded traffic', () => {
     expect<unknown>(totalOf(events)).toBe(lastUsage([body])['total_tokens'])
   })
 
-  test('a recorded error is one', () => {
+  test.skipIf(!sharedRecordingsExist)('a recorded error is one', () => {
     const { error } = decodePayloads([recordedBody('chat-completions', errorBody)])
     expect(error).toMatchObject({
       kind: 'invalid_request',
@@ -112,23 +112,26 @@ describe.skipIf(!recordingsExist)('recorded traffic', () => {
     })
   })
 
-  test('sources are cited at their markers, others at the end', () => {
-    const name = 'perplexity-citations.chunks.txt'
-    const { events } = decodePayloads(recordedPayloads('chat-completions', name))
-    const text = 'The current population of **[2][3]'
-    expect(foldEvents(events).text).toBe(text)
-    const citations = events.flatMap((event) => (event.type === 'citation' ? event.citation : []))
-    expect(citations).toHaveLength(7)
-    expect(citations[0]).toEqual({
-      kind: 'url',
-      url: 'https://en.wikipedia.org/wiki/San_Francisco',
-      title: 'https://en.wikipedia.org/wiki/San_Francisco',
-      startIndex: text.indexOf('[2]'),
-      endIndex: text.indexOf('[2]') + 3,
-    })
-    expect(citations[2]).toMatchObject({ startIndex: text.length, endIndex: text.length })
-    expect(events.at(-2)?.type).toBe('text-end')
-  })
+  test.skipIf(!sharedRecordingsExist)(
+    'sources are cited at their markers, others at the end',
+    () => {
+      const name = 'perplexity-citations.chunks.txt'
+      const { events } = decodePayloads(recordedPayloads('chat-completions', name))
+      const text = 'The current population of **[2][3]'
+      expect(foldEvents(events).text).toBe(text)
+      const citations = events.flatMap((event) => (event.type === 'citation' ? event.citation : []))
+      expect(citations).toHaveLength(7)
+      expect(citations[0]).toEqual({
+        kind: 'url',
+        url: 'https://en.wikipedia.org/wiki/San_Francisco',
+        title: 'https://en.wikipedia.org/wiki/San_Francisco',
+        startIndex: text.indexOf('[2]'),
+        endIndex: text.indexOf('[2]') + 3,
+      })
+      expect(citations[2]).toMatchObject({ startIndex: text.length, endIndex: text.length })
+      expect(events.at(-2)?.type).toBe('text-end')
+    },
+  )
 })
 
 /** The events as text, with joined deltas and without random ids. */
@@ -169,7 +172,7 @@ describe('decoding does not depend on how reads divide the bytes', () => {
     expect(findDifferingCuts(bytes, true)).toEqual([])
   })
 
-  test.skipIf(!recordingsExist).each(recordedStreamNames('chat-completions'))('%s', (name) => {
+  test.each(recordedStreamNames('chat-completions'))('%s', (name) => {
     const bytes = new TextEncoder().encode(recordedStream('chat-completions', name))
     expect(findDifferingCuts(bytes)).toEqual([])
   })

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { asRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
-import { recordedStream, recordedStreamNames, recordingsExist } from '#test/support/recordings.ts'
+import { recordedStream, recordedStreamNames } from '#test/support/recordings.ts'
 import {
   type ReplayAnswer,
   type ReplayUpstream,
@@ -207,7 +207,7 @@ describe('errors', () => {
   })
 })
 
-describe.skipIf(!recordingsExist)('recorded streams', () => {
+describe('recorded streams', () => {
   const names = recordedStreamNames('messages').filter((name) => !name.startsWith('spliced'))
 
   test.each(names)('%s is a response that strict clients can read', async (name) => {

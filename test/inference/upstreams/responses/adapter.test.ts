@@ -5,7 +5,11 @@ import { responses } from '#inference/upstreams/responses/adapter.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
 import { makeRequestContext } from '#test/support/generation.ts'
 import { checkEvents } from '#test/support/grammar.ts'
-import { recordedPayloads, recordedStream, recordingsExist } from '#test/support/recordings.ts'
+import {
+  recordedPayloads,
+  recordedStream,
+  sharedRecordingsExist,
+} from '#test/support/recordings.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
 import { fetchTransport } from '#test/support/transport.ts'
 import { blocksOf, decode, mergeDeltas, sseOf } from './decoding.ts'
@@ -83,7 +87,7 @@ describe('over a socket', () => {
     })
   })
 
-  test.skipIf(!recordingsExist)('a recorded stream in small pieces', async () => {
+  test.skipIf(!sharedRecordingsExist)('a recorded stream in small pieces', async () => {
     const name = 'openai-web-search-tool.1.chunks.txt'
     const body = recordedStream('responses', name)
     const cutsAt = Array.from({ length: 40 }, (_, piece) => (piece + 1) * 1_999)
