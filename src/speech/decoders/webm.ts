@@ -1,5 +1,6 @@
 import { createByteReader, dropUntil } from './byte-reader.ts'
 import { AudioError, type AudioFaults, countCorrupt, createGarbageCounter } from './decoder.ts'
+import { readMarked, readUnsigned, readVint, vintBytes } from './ebml-numbers.ts'
 import {
   isOpusHead,
   type OpusDemuxer,
@@ -8,6 +9,7 @@ import {
   plainOpusHead,
   readOpusHead,
 } from './opus-head.ts'
+import { splitLacedBlock } from './webm-lacing.ts'
 
 /** Elements read as a whole; longer blocks can only belong to another track. */
 const elementBytesMax = 65_536
@@ -63,7 +65,9 @@ export function createWebmDemuxer(faults: AudioFaults): OpusDemuxer {
     } else if (id === ids.trackEntry) {
       if (tracks.length < tracksMax) tracks.push(readTrack(content))
     } else if (track !== null) {
-      yield* id === ids.blockGroup ? readGroup(content, track) : readBlock(content, track, 0)
+      yield* id === ids.blockGroup
+        ? readGroup(content, track, faults)
+        : readBlock(content, track, 0, faults)
     }
   }
 
@@ -117,26 +121,36 @@ export function createWebmDemuxer(faults: AudioFaults): OpusDemuxer {
   }
 }
 
-function* readGroup(content: Uint8Array, track: WebmTrack): Generator<OpusPart> {
+function* readGroup(
+  content: Uint8Array,
+  track: WebmTrack,
+  faults: AudioFaults,
+): Generator<OpusPart> {
   let block: Uint8Array | null = null
   let paddingNs = 0
   for (const { id, content: field } of childElements(content)) {
     if (id === ids.block) block = field
     if (id === ids.discardPadding) paddingNs = readSigned(field)
   }
-  if (block !== null) yield* readBlock(block, track, samples48(Math.max(0, paddingNs)))
+  if (block !== null) yield* readBlock(block, track, samples48(Math.max(0, paddingNs)), faults)
 }
 
-/** Track number, two bytes of time, flags, and one packet. */
-function* readBlock(block: Uint8Array, track: WebmTrack, trimmed48: number): Generator<OpusPart> {
+/** Track number, two bytes of time, flags, and the packets; the last one is trimmed. */
+function* readBlock(
+  block: Uint8Array,
+  track: WebmTrack,
+  trimmed48: number,
+  faults: AudioFaults,
+): Generator<OpusPart> {
   const number = readVint(block)
   if (number === null || number.value !== track.number) return
   const flags = block[number.bytes + 2]
   if (flags === undefined) return
-  if ((flags & 0x06) !== 0) {
-    throw new AudioError('unsupported_audio', 'WebM with laced blocks is not supported.')
+  const packets = splitLacedBlock(flags, block.subarray(number.bytes + 3))
+  if (packets === null) return countCorrupt(faults)
+  for (const [at, packet] of packets.entries()) {
+    yield { type: 'packet', packet, trimmed48: at === packets.length - 1 ? trimmed48 : 0 }
   }
-  yield { type: 'packet', packet: block.subarray(number.bytes + 3), trimmed48 }
 }
 
 function readSigned(bytes: Uint8Array): number {
@@ -245,28 +259,6 @@ function* childElements(content: Uint8Array): Generator<{ id: number; content: U
     yield { id: head.id, content: rest.subarray(head.headBytes, end) }
     rest = rest.subarray(end)
   }
-}
-
-/** A variable-length integer; null if incomplete. */
-function readVint(bytes: Uint8Array): { value: number; bytes: number } | null {
-  const length = vintBytes(bytes[0] ?? 0)
-  if (length > 8 || length > bytes.length) return null
-  return { value: readMarked(bytes.subarray(0, length)), bytes: length }
-}
-
-/** The length of a variable-length integer by its first byte: 1 to 8, or 9 if invalid. */
-function vintBytes(first: number): number {
-  return Math.clz32(first) - 23
-}
-
-/** Without the length marker; inexact above 2^53, which no valid stream reaches. */
-function readMarked(bytes: Uint8Array): number {
-  const mark = 0x80 >> (bytes.length - 1)
-  return bytes.reduce((value, byte, at) => value * 256 + (at === 0 ? byte - mark : byte), 0)
-}
-
-function readUnsigned(bytes: Uint8Array): number {
-  return bytes.reduce((value, byte) => value * 256 + byte, 0)
 }
 
 function readText(bytes: Uint8Array): string {

@@ -74,6 +74,29 @@ export function simpleBlock(track: number, packet: Uint8Array, flags?: number): 
   return element(ids.simpleBlock, blockContent(track, packet, flags))
 }
 
+/** A block with several packets. */
+export function lacedBlock(
+  track: number,
+  packets: readonly Uint8Array[],
+  lacing: 'xiph' | 'ebml' | 'fixed',
+): Uint8Array {
+  const flags = { xiph: 0x82, fixed: 0x84, ebml: 0x86 }[lacing]
+  const sizes = packets.slice(0, -1).map(({ length }) => length)
+  const header = {
+    xiph: () => sizes.flatMap((size) => [...Array(Math.floor(size / 255)).fill(255), size % 255]),
+    fixed: () => [],
+    // Two bytes each: the first size, then differences from -8191.
+    ebml: () =>
+      sizes.flatMap((size, at) => {
+        const before = sizes[at - 1]
+        const value = before === undefined ? size : size - before + 8_191
+        return [0x40 | (value >> 8), value & 0xff]
+      }),
+  }[lacing]()
+  const content = Buffer.concat([Uint8Array.of(packets.length - 1, ...header), ...packets])
+  return simpleBlock(track, new Uint8Array(content), flags)
+}
+
 export function blockGroup(track: number, packet: Uint8Array, discardNs = 0): Uint8Array {
   return element(ids.blockGroup, [
     element(ids.block, blockContent(track, packet, 0)),
