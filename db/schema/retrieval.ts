@@ -66,10 +66,15 @@ export const collection = pgTable(
     folderId: uuid('folder_id').references(() => node.id, { onDelete: 'set null' }),
     /** The user whose right to share the folder gives access to its files; null: the owner. */
     folderSharedBy: uuid('folder_shared_by'),
+    /** Days without use after which it expires; null: never. */
+    expiresAfterDays: integer('expires_after_days'),
+    /** The last search or added file, about to the minute; null: none since its creation. */
+    lastActiveAt: instant('last_active_at'),
     createdAt: instant('created_at').notNull(),
     updatedAt: instant('updated_at').notNull(),
   },
   (table) => [
+    index('collection_expiring').on(table.id).where(sql`${table.expiresAfterDays} is not null`),
     check('collection_access_mode', sql`${table.accessMode} in ('files', 'collection')`),
     uniqueIndex('collection_owner_name').on(table.name, table.ownerId),
     index('collection_owner').on(table.ownerId),
@@ -170,6 +175,16 @@ export const extractedText = pgTable(
     createdAt: instant('created_at').notNull(),
   },
   (table) => [primaryKey({ columns: [table.sha256, table.extractor] })],
+)
+
+/** Files that were deleted after a running reindex had completed them; they stay counted. */
+export const reindexDeletedFile = pgTable(
+  'reindex_deleted_file',
+  {
+    reindexId: uuid('reindex_id').notNull(),
+    fileId: uuid('file_id').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.reindexId, table.fileId] })],
 )
 
 /** A move from one index to another. Its progress is counted in `file_index`. */

@@ -4,6 +4,7 @@ import type { Embedders } from '#embedding/embedder.ts'
 import type { Shares } from '#files/shares/shares.ts'
 import type { Files } from '#files/tree.ts'
 import type { Jobs } from '#jobs/jobs.ts'
+import { repeat } from '#lib/repeat.ts'
 import type { Catalogue } from '#models/catalogue.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Rerankers } from '#rerank/reranker.ts'
@@ -43,6 +44,8 @@ type EndpointNeeds = Foundation & {
   search: Search
 }
 
+const expireEveryMs = 60_000
+
 /** Collections of files, their passages, and search. */
 export const retrievalModule = module({
   name: 'retrieval',
@@ -65,6 +68,11 @@ export const retrievalModule = module({
       collections,
       firstModel: () => catalogue.list().find(({ mode }) => mode === 'generate')?.id,
     })
+    const expiry = repeat(collections.expire, {
+      everyMs: expireEveryMs,
+      log,
+      failed: 'expiry of vector stores failed',
+    })
     const extraction = createExtraction({ limits: config.retrieval, log })
     const ingest = createIngest({ ...needs, chunkTables, extraction })
     const reindexes = await createReindexes({
@@ -79,7 +87,10 @@ export const retrievalModule = module({
     const documents = createDocumentReader(createExtraction({ limits: config.retrieval, log }))
     return {
       services: { collections, ingest, reindexes, search, fileSearch, documents, serviceDesk },
-      close: () => ingest.close(),
+      async close() {
+        await expiry.stop()
+        await ingest.close()
+      },
     }
   },
   endpoints: (services: EndpointNeeds) => [

@@ -64,6 +64,10 @@ export function indexJson(alias: 'source' | 'target'): SQL {
     'model', ${table}.model, 'dims', ${table}.dims, 'state', ${table}.state)::text end`
 }
 
+/** The time of the last use of `collection`, and the time at which it expires; null: never. */
+export const lastActive = sql`greatest(collection.created_at, collection.last_active_at)`
+export const expiry = sql`${lastActive} + make_interval(days => collection.expires_after_days)`
+
 export function instant(at: Date): SQL {
   return sql`${at.toISOString()}::timestamptz`
 }

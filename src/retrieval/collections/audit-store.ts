@@ -26,6 +26,7 @@ const wireNames: Readonly<Record<keyof CollectionChange, string>> = {
   metadata: 'metadata',
   accessMode: 'access_mode',
   folderId: 'folder_id',
+  expiresAfterDays: 'expires_after_days',
 }
 
 /** The fields of a collection that a change names, as in the API. */

@@ -22,6 +22,13 @@ export type Collection = {
   readonly counts: FileCounts
   /** Total size of its files. */
   readonly bytes: number
+  /** Days without use after which it expires; null: never. */
+  readonly expiresAfterDays: number | null
+  /** Null: it does not expire. */
+  readonly expiresAt: Date | null
+  /** It is not searched any more, and loses its files. */
+  readonly isExpired: boolean
+  readonly lastActiveAt: Date
   readonly createdAt: Date
   readonly updatedAt: Date
   /** The caller's role. */
@@ -80,11 +87,15 @@ export type NewCollection = {
   readonly chunking: Chunking | null
   readonly embeddingModel: string | null
   readonly folderId: string | null
+  readonly expiresAfterDays?: number | null
 }
 
 /** Absent fields stay unchanged. */
 export type CollectionChange = Partial<
-  Pick<NewCollection, 'name' | 'title' | 'description' | 'metadata' | 'accessMode' | 'folderId'>
+  Pick<
+    NewCollection,
+    'name' | 'title' | 'description' | 'metadata' | 'accessMode' | 'folderId' | 'expiresAfterDays'
+  >
 >
 
 export type PageRequest = {

@@ -27,7 +27,9 @@ import {
 } from './rights-store.ts'
 import {
   type CollectionDatabase,
+  closeExpired,
   deleteCollection,
+  findExpired,
   insertCollection,
   listCollections,
   lockCollection,
@@ -57,6 +59,8 @@ const probeMs = 30_000
 /** Attempts to create a collection while reindexes drop its index. */
 const attemptsMax = 3
 const uniqueViolation = '23505'
+/** The rest waits for the next sweep. */
+const expiredPerSweep = 100
 
 export type Collections = ReturnType<typeof createCollections>
 
@@ -253,6 +257,17 @@ export function createCollections(deps: CollectionsDeps) {
       const isShared = members.fileIds.length > 0
       await shareWithEveryone(transaction, known.id, { isShared, by: owner.userId, at: now() })
       return known.id
+    },
+
+    /** Removes the files of expired collections. */
+    async expire(): Promise<void> {
+      for (const id of await query((handle) => findExpired(handle, expiredPerSweep))) {
+        await transact(async (transaction) => {
+          await lockMembers(transaction, id)
+          if (!(await closeExpired(transaction, id))) return
+          await deleteUnusedChunks(transaction, await removeMembers(transaction, id))
+        })
+      }
     },
 
     members: createMembers(memberDeps),

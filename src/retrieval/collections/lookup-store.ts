@@ -5,7 +5,7 @@ import { roleOfRank } from '#files/files.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { refused } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
-import { collectionRank, uuidArray } from '#retrieval/sql-store.ts'
+import { collectionRank, expiry, uuidArray } from '#retrieval/sql-store.ts'
 import type { Collection } from './collections.ts'
 import type { Handle } from './store.ts'
 
@@ -15,7 +15,7 @@ import type { Handle } from './store.ts'
  */
 
 /** What decides about the rights of a caller. */
-export type CollectionAccess = Pick<Collection, 'id' | 'name' | 'accessMode' | 'role'>
+export type CollectionAccess = Pick<Collection, 'id' | 'name' | 'accessMode' | 'isExpired' | 'role'>
 
 type Found = Omit<CollectionAccess, 'role'> & {
   readonly position: number
@@ -63,6 +63,7 @@ export async function findByReferences(
     (reference, position) => sql`(
       select ${position}::integer as position, collection.id, collection.name,
         collection.access_mode as "accessMode", ${rank} as rank,
+        coalesce(${expiry} <= now(), false) as "isExpired",
         collection.owner_id as "ownerId", app_user.subject as "ownerName"
       from ${collection} left join app_user on app_user.id = collection.owner_id
       where ${isReferredTo(reference)} and ${rank} is not null
@@ -76,8 +77,8 @@ export async function findByReferences(
     if (second !== undefined && first.ownerId !== caller.userId) {
       throw ambiguous(reference, byPosition.get(index) ?? [], pathOf(index))
     }
-    const { id, name, accessMode } = first
-    return { id, name, accessMode, role: roleOfRank(first.rank) }
+    const { id, name, accessMode, isExpired } = first
+    return { id, name, accessMode, isExpired, role: roleOfRank(first.rank) }
   })
 }
 

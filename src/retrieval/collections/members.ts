@@ -28,13 +28,14 @@ import {
   setMemberAttributes,
 } from './member-store.ts'
 import {
+  collectionExpired,
   collectionNotFound,
   fileNotFound,
   requireCollectionRole,
   requireFileManager,
   requireFileRoles,
 } from './rights-store.ts'
-import { type Handle, lockCollection } from './store.ts'
+import { type Handle, lockCollection, touchCollections } from './store.ts'
 
 export type MembersDeps = IngestQueue & {
   transact: <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>
@@ -195,10 +196,12 @@ async function add(
   }
   // The access mode may have changed before the lock.
   const collection = await requireAccess(transaction, caller, collectionId, 'editor')
+  if (collection.isExpired) throw collectionExpired(collection.name)
   await requireFileRoles(transaction, caller, { fileIds, accessMode: collection.accessMode })
   const addedBy = caller.userId
   const added = { collectionId, files, isFromFolder: false, batchId, addedBy, sharedBy: addedBy }
   await addMembers(transaction, added, deps)
+  await touchCollections(transaction, [collectionId])
   const after = { file_ids: fileIds, access_mode: collection.accessMode }
   const entry = { id: collectionId, action: 'file.add', after, at: deps.now() }
   await auditCollection(transaction, caller, entry)

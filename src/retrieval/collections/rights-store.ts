@@ -15,6 +15,11 @@ export function collectionNotFound(reference: string, param = 'name'): AppError 
   return new AppError('not_found', `There is no collection "${reference}".`, { param })
 }
 
+export function collectionExpired(name: string): AppError {
+  const message = `The vector store "${name}" has expired.`
+  return new AppError('unprocessable', message, { code: 'vector_store_expired' })
+}
+
 export function fileNotFound(fileId: string, param = 'file_id'): AppError {
   return new AppError('not_found', `There is no file with the id "${fileId}".`, { param })
 }

@@ -5,7 +5,14 @@ import { roleOfRank } from '#files/files.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
-import { collectionRank, indexJson, instant } from '#retrieval/sql-store.ts'
+import {
+  collectionRank,
+  expiry,
+  indexJson,
+  instant,
+  lastActive,
+  uuidArray,
+} from '#retrieval/sql-store.ts'
 import type {
   Collection,
   CollectionChange,
@@ -93,10 +100,11 @@ export async function insertCollection(
     with held as (select id from embedding_index
       where id = ${row.indexId} and state = 'active' for share)
     insert into ${collection} (id, name, title, description, metadata, owner_id, access_mode,
-      folder_id, index_id, created_at, updated_at)
+      folder_id, expires_after_days, index_id, created_at, updated_at)
     select ${row.id}::uuid, ${row.name}, ${row.title}, ${row.description},
       ${JSON.stringify(row.metadata)}, ${row.ownerId}::uuid, ${row.accessMode},
-      ${row.folderId}::uuid, held.id, ${instant(row.at)}, ${instant(row.at)}
+      ${row.folderId}::uuid, ${row.expiresAfterDays ?? null}::integer, held.id, ${instant(row.at)},
+      ${instant(row.at)}
     from held returning 1`)
   return added.length > 0 ? 'added' : 'index_dropped'
 }
@@ -117,6 +125,33 @@ export async function deleteCollection(transaction: Transaction, id: string): Pr
   await transaction.execute(sql`
     delete from share where resource_type = 'collection' and resource_id = ${id}::uuid`)
   await transaction.execute(sql`delete from ${collection} where id = ${id}::uuid`)
+}
+
+/** Expired collections that still have files. */
+export async function findExpired(handle: Handle, max: number): Promise<readonly string[]> {
+  const rows = await handle.execute<{ id: string }>(sql`
+    select id from ${collection}
+    where expires_after_days is not null and ${expiry} <= now() and (folder_id is not null
+      or exists (select 1 from collection_file held where held.collection_id = collection.id))
+    limit ${max}`)
+  return rows.map(({ id }) => id)
+}
+
+/** Whether it still is expired; locks it, and ends its link to a folder. */
+export async function closeExpired(transaction: Transaction, id: string): Promise<boolean> {
+  const rows = await transaction.execute(sql`
+    update ${collection} set folder_id = null
+    where id = ${id}::uuid and expires_after_days is not null and ${expiry} <= now()
+    returning 1`)
+  return rows.length > 0
+}
+
+/** Postpones the expiry of used collections, about once a minute. */
+export async function touchCollections(handle: Handle, ids: readonly string[]): Promise<void> {
+  await handle.execute(sql`
+    update ${collection} set last_active_at = now()
+    where id = any(${uuidArray(ids)}) and expires_after_days is not null
+      and ${expiry} > now() and ${lastActive} < now() - interval '1 minute'`)
 }
 
 /** Lets everyone search a collection, or ends that. */
@@ -140,9 +175,15 @@ export async function shareWithEveryone(
 /** Nested objects are JSON; times are numbers, since their text form varies between drivers. */
 type CollectionViewRow = Omit<
   Collection,
-  NestedField | 'bytes' | 'createdAt' | 'updatedAt' | 'role'
+  NestedField | 'bytes' | 'createdAt' | 'updatedAt' | 'expiresAt' | 'lastActiveAt' | 'role'
 > &
-  Record<NestedField, string> & { createdMs: number; updatedMs: number; rank: number }
+  Record<NestedField, string> & {
+    createdMs: number
+    updatedMs: number
+    expiresMs: number | null
+    lastActiveMs: number
+    rank: number
+  }
 
 type NestedField = 'metadata' | 'index' | 'target' | 'chunking' | 'counts'
 
@@ -156,6 +197,11 @@ function selectCollections(caller: RequestPrincipal): SQL {
         'overlapTokens', source.chunk_overlap_tokens)::text as chunking,
       ${indexJson('source')} as index, ${indexJson('target')} as target,
       row_to_json(counts)::text as counts,
+      collection.expires_after_days as "expiresAfterDays",
+      (extract(epoch from ${expiry}) * 1000)::float8 as "expiresMs",
+      coalesce(${expiry} <= now(), false) as "isExpired",
+      (extract(epoch from greatest(${lastActive}, collection.updated_at)) * 1000)::float8
+        as "lastActiveMs",
       (extract(epoch from collection.created_at) * 1000)::float8 as "createdMs",
       (extract(epoch from collection.updated_at) * 1000)::float8 as "updatedMs",
       ${collectionRank(caller)} as rank
@@ -178,7 +224,14 @@ export const countsByState = sql`count(*)::integer as total,
   (count(*) filter (where state = 'pending'))::integer as "inProgress",
   (count(*) filter (where state in ('failed', 'skipped')))::integer as failed`
 
-function collectionOf({ createdMs, updatedMs, rank, ...row }: CollectionViewRow): Collection {
+function collectionOf({
+  createdMs,
+  updatedMs,
+  expiresMs,
+  lastActiveMs,
+  rank,
+  ...row
+}: CollectionViewRow): Collection {
   const { bytes, ...counts } = JSON.parse(row.counts)
   return {
     ...row,
@@ -188,6 +241,8 @@ function collectionOf({ createdMs, updatedMs, rank, ...row }: CollectionViewRow)
     chunking: JSON.parse(row.chunking),
     counts,
     bytes,
+    expiresAt: expiresMs === null ? null : new Date(expiresMs),
+    lastActiveAt: new Date(lastActiveMs),
     createdAt: new Date(createdMs),
     updatedAt: new Date(updatedMs),
     role: roleOfRank(rank),

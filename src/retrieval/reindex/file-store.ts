@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm'
-import { fileIndex } from '#db/schema/retrieval.ts'
+import { fileIndex, reindexDeletedFile } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { Page, PageRequest } from '#retrieval/collections/collections.ts'
 import { lockFiles } from '#retrieval/collections/member-store.ts'
@@ -162,10 +162,11 @@ export async function countTarget(
   const isOwn = sql`reindex_id = ${reindex.id}::uuid`
   // A file that changes stays completed while its new content is processed.
   const counted = sql`case when state = 'pending' and sha256 is not null then 'done' else state end`
+  const deleted = sql`select file_id from ${reindexDeletedFile} where ${isOwn}`
   const countOf = (state: string) =>
-    sql`(count(*) filter (where ${isOwn} and ${counted} = ${state}))::integer`
+    sql`(count(*) filter (where ${isOwn} and ${counted} = ${state} and file_id not in (${deleted})))::integer`
   const [row] = await handle.execute<TargetCounts>(sql`
-    select ${countOf('done')} as completed, ${countOf('failed')} as failed,
+    select ${countOf('done')} + (select count(*) from (${deleted}) kept)::integer as completed, ${countOf('failed')} as failed,
       ${countOf('skipped')} as skipped, ${countOf('pending')} as pending,
       (count(*) filter (where ${isOwn} and state <> 'pending'
         and updated_at > ${instant(since)}))::integer as recent,

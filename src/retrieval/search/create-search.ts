@@ -3,6 +3,7 @@ import { AppError } from '#lib/errors.ts'
 import type { RequestContext, RequestPrincipal } from '#lib/request-context.ts'
 import { sqlStateOf } from '#lib/sql-state.ts'
 import type { Rerankers } from '#rerank/reranker.ts'
+import { collectionExpired } from '#retrieval/collections/rights-store.ts'
 import type { IndexDatabase } from '#retrieval/index/store.ts'
 import type { ConfigValues } from '#settings/schema.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -68,7 +69,10 @@ export function createSearch(deps: SearchDeps): Search {
     caller: RequestPrincipal,
     { collections: required, agentCollections: optional = [] }: SearchRequest,
   ) {
-    const found = await store.resolve(caller, [...required, ...optional])
+    const resolved = await store.resolve(caller, [...required, ...optional])
+    const expired = resolved.slice(0, required.length).find((one) => one?.isExpired)
+    if (expired !== undefined) throw collectionExpired(expired.name)
+    const found = resolved.map((one) => (one?.isExpired ? undefined : one))
     const missing = required.find((_, index) => found[index] === undefined)
     if (missing !== undefined) {
       throw new AppError('not_found', `There is no collection "${missing}".`)

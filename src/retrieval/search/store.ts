@@ -6,8 +6,15 @@ import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { CollectionIndex } from '#retrieval/collections/collections.ts'
 import { findByReferences } from '#retrieval/collections/lookup-store.ts'
+import { touchCollections } from '#retrieval/collections/store.ts'
 import { chunkTable, type IndexDatabase } from '#retrieval/index/store.ts'
-import { collectionRank, indexJson, type QueryHandle, uuidArray } from '#retrieval/sql-store.ts'
+import {
+  collectionRank,
+  expiry,
+  indexJson,
+  type QueryHandle,
+  uuidArray,
+} from '#retrieval/sql-store.ts'
 import type { FusedHits, Hit, ScoredHit } from './fuse.ts'
 import { findHits, type IndexQuery, type QueriedIndex, type SearchTuning } from './hit-store.ts'
 import type { SearchScope } from './scope-store.ts'
@@ -22,6 +29,8 @@ export type SearchedCollection = {
   readonly name: string
   readonly source: CollectionIndex
   readonly target: CollectionIndex | null
+  readonly expiresAfterDays: number | null
+  readonly isExpired: boolean
 }
 
 type FindParams = {
@@ -47,8 +56,14 @@ export function searchStore({ drizzle, kind }: IndexDatabase, tuning: SearchTuni
       runQuery(async () => {
         const ids = await idsOf(drizzle, caller, references)
         const known = ids.filter((id) => id !== undefined)
-        const rows = await drizzle.execute<Record<keyof SearchedCollection, string>>(sql`
-          select collection.id, collection.name, ${indexJson('source')} as source,
+        type Row = Omit<SearchedCollection, 'source' | 'target'> & {
+          source: string
+          target: string
+        }
+        const rows = await drizzle.execute<Row>(sql`
+          select collection.id, collection.name,
+            collection.expires_after_days as "expiresAfterDays",
+            coalesce(${expiry} <= now(), false) as "isExpired", ${indexJson('source')} as source,
             ${indexJson('target')} as target
           from ${collection}
           join ${embeddingIndex} source on source.id = collection.index_id
@@ -60,6 +75,12 @@ export function searchStore({ drizzle, kind }: IndexDatabase, tuning: SearchTuni
             { ...row, source: JSON.parse(source), target: JSON.parse(target) },
           ]),
         )
+        const expiring = rows.filter((row) => row.expiresAfterDays !== null && !row.isExpired)
+        if (expiring.length > 0)
+          await touchCollections(
+            drizzle,
+            expiring.map(({ id }) => id),
+          )
         return ids.map((id) => byId.get(id ?? ''))
       }),
 

@@ -48,7 +48,6 @@ export function vectorStoreEndpoints({
       errors: {
         invalid_request: [
           invalidMetadata,
-          noExpiry,
           {
             code: 'too_many_collections',
             message: 'You have 1000 collections, which is the limit; delete one first.',
@@ -104,7 +103,7 @@ export function vectorStoreEndpoints({
       errors: {
         not_found: storeNotFound,
         permission_denied: 'This needs the role manager on the collection; yours is editor.',
-        invalid_request: [invalidMetadata, noExpiry],
+        invalid_request: invalidMetadata,
       },
       handle: async ({ params: { id }, body, context }) =>
         renderStore(await collections.update(actingPrincipal(context), id, body)),
@@ -154,6 +153,7 @@ export function vectorStoreEndpoints({
       errors: {
         not_found: storeNotFound,
         invalid_request: [
+          { code: 'vector_store_expired', message: 'The vector store "support-faq" has expired.' },
           { code: 'query_empty', message: '"query" must not be empty.' },
           {
             code: 'unknown_operator',
@@ -181,7 +181,7 @@ export function vectorStoreEndpoints({
 async function createStore(
   collections: Collections,
   context: RequestContext,
-  { title, description, metadata, fileIds, chunking }: NewStore,
+  { title, description, metadata, fileIds, chunking, expiresAfterDays }: NewStore,
 ): Promise<Collection> {
   const caller = actingPrincipal(context)
   const params = {
@@ -189,6 +189,7 @@ async function createStore(
     description,
     metadata,
     chunking,
+    expiresAfterDays,
     accessMode: 'files' as const,
     embeddingModel: null,
     folderId: null,
@@ -241,7 +242,8 @@ const storeExample: VectorStore = {
   usage_bytes: 183_220,
   file_counts: { in_progress: 0, completed: 12, failed: 0, cancelled: 0, total: 12 },
   status: 'completed',
-  expires_at: null,
+  expires_after: { anchor: 'last_active_at', days: 30 },
+  expires_at: 1_797_845_400,
   last_active_at: 1_795_253_400,
   metadata: { team: 'support' },
 }
@@ -250,4 +252,3 @@ const storeResponse = { description: 'The store.', content: json(vectorStore, st
 const storeNotFound = 'There is no collection "support-faq".'
 const invalidMetadata =
   '"metadata" must be an object of at most 16 texts of 512 characters, with keys of 64.'
-const noExpiry = 'Vector stores do not expire; delete it when it is not needed.'

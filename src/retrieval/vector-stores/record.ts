@@ -14,7 +14,8 @@ const fileCounts = Type.Object({
   total: Type.Integer(),
 })
 
-const storeStatus = Type.Union([Type.Literal('in_progress'), Type.Literal('completed')])
+const batchStatus = Type.Union([Type.Literal('in_progress'), Type.Literal('completed')])
+const storeStatus = Type.Union([...batchStatus.anyOf, Type.Literal('expired')])
 
 export const vectorStore = Type.Object(
   {
@@ -27,8 +28,12 @@ export const vectorStore = Type.Object(
     usage_bytes: Type.Integer(),
     file_counts: fileCounts,
     status: storeStatus,
-    expires_at: nullable(Type.Integer(), 'Always null: vector stores do not expire.'),
-    last_active_at: unixTime('Time of the last change.'),
+    expires_after: nullable(
+      Type.Object({ anchor: Type.Literal('last_active_at'), days: Type.Integer() }),
+      'When it expires; null: never.',
+    ),
+    expires_at: nullable(Type.Integer(), 'Unix seconds.'),
+    last_active_at: unixTime('Time of the last change, added file or search.'),
     metadata: Type.Record(Type.String(), Type.String()),
   },
   { $id: 'VectorStore' },
@@ -73,7 +78,7 @@ export const fileBatch = Type.Object(
     object: Type.Literal('vector_store.files_batch'),
     created_at: unixTime('Time of creation.'),
     vector_store_id: Type.String(),
-    status: storeStatus,
+    status: batchStatus,
     file_counts: fileCounts,
   },
   { $id: 'VectorStoreFileBatch' },
@@ -90,9 +95,13 @@ export function renderStore(store: Collection): VectorStore {
     description: store.description,
     usage_bytes: store.bytes,
     file_counts: renderCounts(store.counts),
-    status: store.counts.inProgress > 0 ? 'in_progress' : 'completed',
-    expires_at: null,
-    last_active_at: unixSeconds(store.updatedAt),
+    status: store.isExpired ? 'expired' : store.counts.inProgress > 0 ? 'in_progress' : 'completed',
+    expires_after:
+      store.expiresAfterDays === null
+        ? null
+        : { anchor: 'last_active_at', days: store.expiresAfterDays },
+    expires_at: store.expiresAt === null ? null : unixSeconds(store.expiresAt),
+    last_active_at: unixSeconds(store.lastActiveAt),
     metadata: { ...store.metadata },
   }
 }

@@ -23,6 +23,7 @@ import { readStoreFilters } from './filters.ts'
 
 const metadataMax = { pairs: 16, keyChars: 64, valueChars: 512 }
 const filesPerRequestMax = 500
+const expiryDaysMax = 365
 /** Clients of vector stores expect this default. */
 const resultsDefault = 10
 const queriesMax = 10
@@ -52,10 +53,15 @@ const storeFields = {
     }),
   ),
   expires_after: Type.Optional(
-    Type.Unknown({
-      description: 'Must be null: vector stores do not expire.',
-      type: 'object',
-    }),
+    Type.Object(
+      {
+        anchor: Type.Literal('last_active_at'),
+        days: Type.Integer({ minimum: 1, maximum: expiryDaysMax }),
+      },
+      {
+        description: 'It expires after these days without a search or an added file; null: never.',
+      },
+    ),
   ),
 }
 
@@ -125,11 +131,11 @@ export type NewStore = ReturnType<typeof readNewStore>
 
 export function readNewStore(body: unknown = {}) {
   const fields = readBody(newStoreBody, body)
-  requireNoExpiry(fields.expires_after)
   return {
     title: fields.name ?? null,
     description: fields.description ?? null,
     metadata: readMetadata(fields.metadata),
+    expiresAfterDays: fields.expires_after?.days ?? null,
     fileIds: fields.file_ids ?? [],
     chunking: chunkingOf(fields.chunking_strategy),
   }
@@ -137,13 +143,15 @@ export function readNewStore(body: unknown = {}) {
 
 export function readStoreChange(body: unknown) {
   const fields = readBody(storeChangeBody, body)
-  requireNoExpiry(fields.expires_after)
-  const isCleared = asRecord(body)['metadata'] === null
+  const isNull = (field: string) => asRecord(body)[field] === null
+  const { expires_after: expiry } = fields
   return {
     ...(fields.name === undefined ? {} : { title: fields.name }),
     ...(fields.description === undefined ? {} : { description: fields.description }),
     ...(fields.metadata === undefined ? {} : { metadata: readMetadata(fields.metadata) }),
-    ...(isCleared ? { metadata: {} } : {}),
+    ...(isNull('metadata') ? { metadata: {} } : {}),
+    ...(expiry === undefined ? {} : { expiresAfterDays: expiry.days }),
+    ...(isNull('expires_after') ? { expiresAfterDays: null } : {}),
   }
 }
 
@@ -218,11 +226,6 @@ function chunkingOf(strategy: Strategy | undefined): Chunking | null {
     `${path}.max_chunk_size_tokens`,
     `${path}.chunk_overlap_tokens`,
   ])
-}
-
-function requireNoExpiry(expiry: unknown): void {
-  if (expiry === undefined) return
-  throw refused('expires_after', 'Vector stores do not expire; delete it when it is not needed.')
 }
 
 const metadataChecker = compileChecker(

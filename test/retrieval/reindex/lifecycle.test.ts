@@ -92,6 +92,22 @@ test('a completed file that changes again stays counted as completed', async () 
   expect(counters.completed).toBe(5)
 })
 
+test('completed files that are deleted or removed stay completed', async () => {
+  const gate = gateModel(harness, 'small', ({ text }) => text.includes(numberedText(4)))
+  const id = await harness.startReindex('small', [name])
+  const counters = async () => (await harness.reindexes.find(id)).counters
+  await eventually('four files are completed', async () => (await counters()).completed === 4)
+  const before = await counters()
+  const [first = '', second = ''] = ids
+  await harness.files.deleteFile(ann, { id: first, ifVersion: null })
+  expect(await counters()).toEqual(before)
+  await harness.collections.members.remove(ann, name, second)
+  expect(await counters()).toEqual(before)
+  gate.open()
+  const ended = await harness.until(id, 'completed')
+  expect(ended.counters).toEqual({ completed: 5, failed: 0, skipped: 0, total: 5, added: 0 })
+})
+
 test('files deleted during a reindex are skipped', async () => {
   const gate = gateModel(harness, 'small')
   const id = await harness.startReindex('small', [name])

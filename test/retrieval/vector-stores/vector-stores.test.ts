@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { sql } from 'drizzle-orm'
 import OpenAI from 'openai'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { outcome, type Person } from '#test/support/file-gateway.ts'
@@ -190,11 +191,44 @@ test('all files of a store have its chunking', async () => {
   )
 })
 
-test('expiry is refused', async () => {
-  const expires_after = { anchor: 'last_active_at' as const, days: 7 }
-  expect(await refusal(openai.vectorStores.create({ expires_after }))).toBe(
-    '400 invalid_request expires_after',
-  )
+test('a store expires after days without use, and not while it is used', async () => {
+  const days = (count: number) => ({ anchor: 'last_active_at' as const, days: count })
+  const store = await openai.vectorStores.create({ name: 'brief', expires_after: days(7) })
+  expect(store).toMatchObject({ expires_after: days(7), expires_at: store.created_at + 7 * 86_400 })
+  const fileId = await gateway.files.upload(ann, 'brief.txt', { text: 'apples' })
+  await openai.vectorStores.files.createAndPoll(store.id, { file_id: fileId })
+  /** Moves the last use into the past. */
+  const rest = (age: string) =>
+    database.drizzle.execute(sql`
+      update collection set created_at = now() - ${age}::interval, last_active_at = null
+      where id = ${store.id}::uuid`)
+  const search = () => openai.vectorStores.search(store.id, { query: 'apples' })
+  await rest('6 days')
+  expect((await search()).data).toHaveLength(1)
+  const used = await openai.vectorStores.retrieve(store.id)
+  expect(used.expires_at ?? 0).toBeGreaterThan(Date.now() / 1_000 + 6.9 * 86_400)
+  await gateway.collections.expire()
+  expect((await openai.vectorStores.retrieve(store.id)).file_counts.total).toBe(1)
+
+  await rest('8 days')
+  expect(await refusal(search())).toStartWith('400 vector_store_expired')
+  const added = openai.vectorStores.files.create(store.id, { file_id: fileId })
+  expect(await refusal(added)).toStartWith('400 vector_store_expired')
+  expect((await openai.vectorStores.retrieve(store.id)).status).toBe('expired')
+  await gateway.collections.expire()
+  expect(await openai.vectorStores.retrieve(store.id)).toMatchObject({
+    status: 'expired',
+    file_counts: { total: 0 },
+  })
+  const renewed = await openai.vectorStores.update(store.id, { expires_after: days(365) })
+  expect(renewed).toMatchObject({ status: 'completed', expires_after: days(365) })
+  const kept = await openai.vectorStores.update(store.id, { expires_after: null })
+  expect(kept).toMatchObject({ expires_after: null, expires_at: null })
+})
+
+test.each([0, 366, 1.5])('%d days until expiry are refused', async (days) => {
+  const expires_after = { anchor: 'last_active_at' as const, days }
+  expect(await refusal(openai.vectorStores.create({ expires_after }))).toStartWith('400')
 })
 
 test('stores and files of others are not found', async () => {
