@@ -1,23 +1,32 @@
-// Imports nothing that needs Bun or an installed package, so that it can say what is missing.
-import { runtimeFault } from './runtime.ts'
+// Plain JavaScript without static imports, which any version of Node reads, and nothing that needs an
+// installed package, so that it can say what is missing.
+void main().then(process.exit)
 
-process.exit(await main())
-
-async function main(): Promise<number> {
+async function main() {
+  if (process.versions.bun === undefined) return fail(await wrongRuntime())
+  const { runtimeFault } = await import('./runtime.ts')
   const fault = runtimeFault(process.versions)
   if (fault !== null) return fail(fault)
   const { start } = await import('./start.ts').catch(explainMissingPackage)
   return start === undefined ? 1 : start()
 }
 
-function explainMissingPackage(error: unknown): { start?: never } {
-  const specifier = error instanceof Error && 'specifier' in error ? String(error.specifier) : ''
-  if (specifier === '' || /^[.#/]/.test(specifier)) throw error
-  fail(`The package ${specifier} is not installed. Run: bun install --production`)
-  return {}
+async function wrongRuntime() {
+  const { readFileSync } = await import('node:fs')
+  const { join } = await import('node:path')
+  const file = readFileSync(join(process.argv[1] ?? '', '../../package.json'), 'utf8')
+  const needed = JSON.parse(file).engines.bun.replace('>=', '')
+  return `Sluice runs on Bun ${needed} or later, and this is Node ${process.versions.node}. Start it with: npx -y bun@${needed} start`
 }
 
-function fail(sentence: string): number {
+function explainMissingPackage(error = new Error()) {
+  const specifier = 'specifier' in error ? String(error.specifier) : ''
+  if (specifier === '' || /^[.#/]/.test(specifier)) throw error
+  fail(`The package ${specifier} is not installed. Run: bun install --production`)
+  return { start: undefined }
+}
+
+function fail(sentence = '') {
   process.stderr.write(`${sentence}\n`)
   return 1
 }

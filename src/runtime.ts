@@ -1,14 +1,10 @@
 import { readFileSync } from 'node:fs'
 
-/** Why this runtime cannot run Sluice, in one sentence; null if it can. */
-export function runtimeFault(versions: { bun?: string; node?: string }): string | null {
+/** Why this Bun cannot run Sluice, in one sentence; null if it can. */
+export function runtimeFault({ bun }: { readonly bun: string }): string | null {
   const needed = neededVersion()
-  const remedy = `Start it with: npx -y bun@${needed} start`
-  if (versions.bun === undefined) {
-    return `Sluice runs on Bun ${needed} or later, and this is Node ${versions.node}. ${remedy}`
-  }
-  if (!isOlder(versions.bun, needed)) return null
-  return `Sluice needs Bun ${needed} or later, and this is Bun ${versions.bun}. ${remedy}`
+  if (!isOlder(bun, needed)) return null
+  return `Sluice needs Bun ${needed} or later, and this is Bun ${bun}. Start it with: npx -y bun@${needed} start`
 }
 
 /** From `engines` of package.json, which is `>=` and a version. */
