@@ -5,6 +5,7 @@ import { DatabaseStartError } from './start-error.ts'
 
 type ClientOptions = Options<Record<string, never>>
 
+/** `connect_timeout` in a URL takes precedence. */
 const connectTimeoutS = 5
 /** A restarted server is noticed within this time. */
 const reconnectBackoffMaxS = 1
@@ -28,7 +29,9 @@ export function connectEmbedded({ socketPath }: Pick<EmbeddedServer, 'socketPath
  */
 export function connectServer(url: string, max: number, name = 'sluice'): Sql {
   try {
-    return postgres(url, clientOptions({ max, connection: { application_name: name } }))
+    const [, timeoutS = connectTimeoutS] = /[?&]connect_timeout=(\d+)/.exec(url) ?? []
+    const own = { max, connect_timeout: Number(timeoutS), connection: { application_name: name } }
+    return postgres(url, clientOptions(own))
   } catch (error) {
     throw new DatabaseStartError('DATABASE_URL is not a PostgreSQL URL.', { cause: error })
   }
@@ -45,12 +48,12 @@ export async function withClient<T>(client: Sql, work: (client: Sql) => Promise<
 
 /** Throws a `DatabaseStartError` with the addresses and no credential. */
 export async function requireResponse(client: Sql): Promise<void> {
+  const { host, port, connect_timeout: timeoutS } = client.options
   try {
-    await withTimeLimit(client`select 1`.execute(), connectTimeoutS * 1000, () => {
-      return new Error(`no response within ${connectTimeoutS} s`)
+    await withTimeLimit(client`select 1`.execute(), timeoutS * 1000, () => {
+      return new Error(`no response within ${timeoutS} s`)
     })
   } catch (error) {
-    const { host, port } = client.options
     const addresses = host.map((name, index) => `${name}:${port[index]}`).join(', ')
     const reason = error instanceof Error ? error.message : String(error)
     throw new DatabaseStartError(`PostgreSQL at ${addresses} cannot be used: ${reason}`, {

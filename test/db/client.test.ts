@@ -156,9 +156,9 @@ describe('an unreachable server', () => {
 
   test('fails after a timeout if it never responds', async () => {
     using silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-    const databaseUrl = `postgres://user@127.0.0.1:${silent.port}/sluice`
+    const databaseUrl = `postgres://user@127.0.0.1:${silent.port}/sluice?connect_timeout=1`
     expect(await startErrorOf(open({ databaseUrl, dataFolder: '/nowhere' }))).toContain(
-      'no response',
+      'no response within 1 s',
     )
   })
 

@@ -101,6 +101,8 @@ export async function onServer(statement: string): Promise<void> {
 function urlOf(name: string): string {
   const url = new URL(serverUrl ?? '')
   url.pathname = `/${name}`
+  // A busy machine is no unreachable server.
+  url.searchParams.set('connect_timeout', '60')
   return url.href
 }
 
