@@ -46,7 +46,12 @@ const fast = { SLUICE_TEST_FAST: '1' }
 const copies = fs.mkdtempSync(join(tmpdir(), 'sluice-mutants-'))
 const running = new Set<Bun.Subprocess>()
 process.on('exit', () => fs.rmSync(copies, { recursive: true, force: true }))
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => end(130))
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    report()
+    end(130)
+  })
+}
 
 const outside = new Set(['.git', 'data', 'node_modules'])
 const trees = Array.from({ length: Number(options.jobs) }, (_, index) => copyTo(`${index}`))
@@ -61,14 +66,24 @@ const queue = mutants.values()
 await Promise.all(trees.map(work))
 const hasTypeError = createTypeChecker()
 for (const mutant of unnoticed) {
-  const outcome = hasTypeError(mutant.file, mutatedText(mutant)) ? 'compiler' : 'survived'
-  outcomes[outcome]++
-  if (outcome === 'survived') console.log(describe(mutant))
+  if (!hasTypeError(mutant.file, mutatedText(mutant))) {
+    console.log(describe(mutant))
+    continue
+  }
+  outcomes.compiler++
+  outcomes.survived--
 }
-const score = 100 * (1 - outcomes.survived / Math.max(1, mutants.length))
-console.log(`${paths.join(' ')}: ${mutants.length} mutants, seed ${options.seed}:`, outcomes)
-console.log(`score ${score.toFixed(1)} %`)
-end(score < Number(options.min) ? 1 : 0)
+end(report() < Number(options.min) ? 1 : 0)
+
+/** The score in per cent; of an interrupted run, that of the mutants tried so far. */
+function report(): number {
+  const tried = Object.values(outcomes).reduce((sum, count) => sum + count, 0)
+  const score = 100 * (1 - outcomes.survived / Math.max(1, tried))
+  console.log(`${paths.join(' ')}: ${tried} of ${mutants.length} mutants, seed ${options.seed}:`)
+  console.log(outcomes)
+  console.log(`score ${score.toFixed(1)} %`)
+  return score
+}
 
 async function work(tree: string): Promise<void> {
   for (const mutant of queue) {
@@ -77,6 +92,7 @@ async function work(tree: string): Promise<void> {
       outcomes[outcome]++
       continue
     }
+    outcomes.survived++
     unnoticed.push(mutant)
     console.error(`no test fails: ${describe(mutant)}`)
   }

@@ -170,6 +170,17 @@ test.each<[string, () => Response]>([
   await keySet.keyFor(firstHeader)
 })
 
+test('a key set may have a whole mebibyte', async () => {
+  const { provider } = start()
+  await keySet.keyFor(firstHeader)
+  const shortest = JSON.stringify({ keys: [toJwk(second)], padding: '' })
+  const padding = 'x'.repeat(1_048_576 - shortest.length)
+  provider.answer = () => Response.json({ keys: [toJwk(second)], padding })
+  await advance(600_000)
+  while (keySet.version() === 1) await new Promise(setImmediate)
+  await keySet.keyFor(secondHeader)
+})
+
 test('a token that fits several keys is refused with a reason', async () => {
   start({}, () => publish(first, second))
   await expect(keySet.keyFor({ alg: 'RS256' })).rejects.toThrow('does not say which key')

@@ -169,3 +169,13 @@ test('other workers are told of unstored responses, once and when they can be re
   expect(() => unstored.refuse('ann', 'one')).toThrow('could not be stored')
   unstored.refuse('bob', 'one')
 })
+
+test('a bounded number of unstored responses is announced', async () => {
+  const unstored = createUnstored()
+  for (let at = 0; at < 10_010; at++) unstored.addOwn({ id: `resp_${at}`, ownerId: 'ann' })
+  let announced = 0
+  await unstored.announce(async () => {
+    announced += 1
+  })
+  expect(announced).toBe(10_000)
+})

@@ -7,6 +7,8 @@ const project = join(import.meta.dir, '../..')
 const slowImports = new Set(['postgres', 'puppeteer-core', 'src/app.ts', 'src/worker.ts'])
 /** Programs that a test starts by their path. */
 const programPath = /'(?:\.\.\/)+(src\/[^']+\.ts)'/g
+/** Modules of threads and processes. */
+const threadPath = /new URL\('(\.[^']+\.ts)', import\.meta\.url\)/g
 const startsProcess = /\bBun\.spawn|\bnew Worker\(|'node:child_process'/
 
 type Module = { readonly imports: readonly string[]; readonly isSlow: boolean }
@@ -39,6 +41,7 @@ export function listTests(root = project): TestFile[] {
     for (const [, program = ''] of text.matchAll(programPath)) {
       if (existsSync(join(root, program))) imports.push(program)
     }
+    for (const [, path = ''] of text.matchAll(threadPath)) imports.push(resolve(root, file, path))
     const isSlow = startsProcess.test(text) || imports.some((path) => slowImports.has(path))
     const read = { imports: imports.filter((path) => path.endsWith('.ts')), isSlow }
     modules.set(file, read)
