@@ -4,6 +4,7 @@ import * as abortStorm from './abort-storm.ts'
 import * as charts from './charts.ts'
 import * as connections from './connections.ts'
 import * as countTokens from './count-tokens.ts'
+import * as documents from './documents.ts'
 import * as events from './events.ts'
 import * as headOfLine from './head-of-line.ts'
 import * as keyFlood from './key-flood.ts'
@@ -38,6 +39,7 @@ const benches: ReadonlyMap<string, Bench> = new Map<string, Bench>([
   ['abort-storm', abortStorm],
   ['key-flood', keyFlood],
   ['count-tokens', countTokens],
+  ['documents', documents],
   ['search', search],
   ['stt', stt],
   ['upload', upload],
