@@ -259,16 +259,6 @@ test('keepalives are sent during a pause', async () => {
   await eventually('the connection is closed', () => connection.closed !== null)
 })
 
-test('no keepalive follows the request to end', async () => {
-  const { peer, config, deps } = arrange({ mute: true })
-  const recorder = await openSession(deepgramKind(quick).create(config, deps))
-  recorder.session.end()
-  await eventually('the end was requested', () => peer.received().commands.includes('CloseStream'))
-  await Bun.sleep(quick.keepAliveMs * 5)
-  expect(peer.received().commands.at(-1)).toBe('CloseStream')
-  recorder.session.abort()
-})
-
 test('close code 1011 fails the session and logs the reason', async () => {
   const { engine, deps } = arrange({ idleMs: 20 })
   const recorder = await openSession(engine)
