@@ -181,6 +181,7 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
       } catch (error) {
         failures += 1
         recordFailure(entry, startedAt, error)
+        moveToBack(entry)
       }
     }
   }
@@ -189,11 +190,11 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
     if (entry.state !== 'open') return
     entry.failingSince ??= startedAt
     if (performance.now() - entry.failingSince >= outageMaxMs) giveUp(entry, error)
-    else {
-      // To the back, so that the next attempt starts with another entry.
-      pending.delete(entry)
-      pending.add(entry)
-    }
+  }
+
+  /** So that the next attempt starts with another entry. */
+  function moveToBack(entry: Entry) {
+    if (pending.delete(entry)) pending.add(entry)
   }
 
   function giveUp(entry: Entry, error: unknown) {
@@ -229,6 +230,7 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
         } catch (error) {
           const mayBeOne = group.length > 1 && !(error instanceof WriteTimeout)
           if (mayBeOne) await writeOneByOne(group)
+          else group.forEach(moveToBack)
           for (const entry of group) {
             if (entry.write !== null) recordFailure(entry, startedAt, error)
           }

@@ -81,6 +81,10 @@ test('concurrent requests with one key share one lookup and one usage record', a
   expect(lookUps).toBe(1)
   await keys.close()
   expect(marks).toEqual([id])
+  // Within a minute, its use is not recorded again.
+  await keys.authenticate(key)
+  await keys.close()
+  expect(marks).toEqual([id])
 })
 
 test('an unknown key is looked up once', async () => {

@@ -126,7 +126,7 @@ test('responses that the database rejects do not hold up others', async () => {
     return new Set()
   })
   for (const entry of entries) end(entry)
-  const waitedMs = await advanceUntil(() => outcomes.length === 2)
+  const waitedMs = await advanceUntil(() => outcomes.length >= 2)
   expect(waitedMs).toBeLessThan(outageMaxMs / 2)
   expect(written.toSorted()).toEqual(['resp_3', 'resp_4'])
   await advanceUntil(() => outcomes.length === 5)
@@ -213,4 +213,15 @@ test('a refused end is told from a stored one', async () => {
   for (const entry of entries) end(entry)
   await advanceUntil(() => outcomes.length === 2)
   expect(outcomes).toEqual(['stored', 'refused'])
+})
+
+test('a database that refuses is tried again at growing intervals', async () => {
+  let attempts = 0
+  const { entries, outcomes, end } = openEntries(1, () => {
+    attempts += 1
+    return Promise.reject(new Error('refused'))
+  })
+  for (const entry of entries) end(entry)
+  await advanceUntil(() => outcomes.length === 1)
+  expect(attempts).toBeWithin(10, 20)
 })
