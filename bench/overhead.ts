@@ -14,7 +14,13 @@ import { barePlan, type Plan } from './support/plan.ts'
 import { treeMemoryBytes } from './support/process-tree.ts'
 import { printFaults, writeResult } from './support/report.ts'
 import { inTurn } from './support/rounds.ts'
-import { jobFor, startGatewayTargets, startPlainTargets, type Target } from './support/targets.ts'
+import {
+  jobFor,
+  startFloorTarget,
+  startGatewayTargets,
+  startPlainTargets,
+  type Target,
+} from './support/targets.ts'
 import { fullWarmUp, quickWarmUp, type WarmUpPace, warmUp } from './support/warm-up.ts'
 
 export const summary =
@@ -47,7 +53,10 @@ const quickPace: Pace = {
   windowMs: 500,
 }
 
-const responseBytes = 1024
+/** The lengths of responses that are not streamed; the longer ones only with 8 clients. */
+const shortTokens = 20
+const longTokens: readonly number[] = [200, 1_000]
+const tokenBytes = 8
 const slackMs = 15_000
 const mockLifetimeS = 3_600
 /** Maximum rate of streamed responses of all clients together; leaves the machine idle time. */
@@ -66,11 +75,12 @@ export async function run(args: readonly string[]): Promise<number> {
   const pace = options.quick ? quickPace : fullPace
   const upstreamPort = await startMockUpstream(mockLifetimeS, options.upstreamPort)
   const plain = await startPlainTargets({ ...options, upstreamPort })
+  const floor = await startFloorTarget({ ...options, upstreamPort })
   const ours = await startGatewayTargets({ ...options, upstreamPort })
   const peers = await startPeers(options.peers, upstreamPort)
-  for (const target of [...ours, ...peers]) await warmUpTarget(target, pace, options)
+  for (const target of [...floor, ...ours, ...peers]) await warmUpTarget(target, pace, options)
   const before = memoryMiB(ours)
-  const results = await runRounds([...plain, ...ours, ...peers], pace, options)
+  const results = await runRounds([...plain, ...floor, ...ours, ...peers], pace, options)
   const after = memoryMiB(ours)
 
   const names = options.peers.map(({ name }) => name)
@@ -112,7 +122,7 @@ function readOptions(args: readonly string[]): Options {
 /** Compilation is excluded from the measurement. */
 async function warmUpTarget(target: Target, pace: Pace, options: Options): Promise<void> {
   const jobs = (['streamed', 'whole'] as const).map((kind) =>
-    makeJob({ kind, clients: 8 }, target, { pace, store: options.store }),
+    makeJob({ kind, tokens: tokensOf(kind), clients: 8 }, target, { pace, store: options.store }),
   )
   console.log(`${target.name}, ${target.protocol}: ${await warmUp(jobs, pace.warmUp)}`)
 }
@@ -138,24 +148,29 @@ async function runRounds(
 }
 
 function measuresOf({ clients }: Pace): Measure[] {
-  return (['streamed', 'whole'] as const).flatMap((kind) =>
-    clients.map((howMany) => ({ kind, clients: howMany })),
-  )
+  const kinds = ['streamed', 'whole'] as const
+  return [
+    ...kinds.flatMap((kind) =>
+      clients.map((howMany) => ({ kind, tokens: tokensOf(kind), clients: howMany })),
+    ),
+    ...longTokens.map((tokens) => ({ kind: 'whole' as const, tokens, clients: 8 })),
+  ]
 }
 
-/** A complete response without delay. */
-const oneBigToken: Plan = { ...barePlan, tokenBytes: responseBytes }
+/** The first token of a stream is immediate; the second proves streaming. */
+function tokensOf(kind: Measure['kind']): number {
+  return kind === 'streamed' ? 2 : shortTokens
+}
 
 /** Consecutive requests on each connection. */
 function makeJob(
-  { kind, clients }: Measure,
+  { kind, tokens, clients }: Measure,
   target: Target,
   how: { readonly pace: Pace; readonly store: boolean },
 ): LoadJob {
   const { settleMs, windowMs } = how.pace
-  // The first token is immediate; the second proves streaming.
-  const tokensPerSecond = streamsPerSecond / clients
-  const plan = kind === 'streamed' ? { ...barePlan, tokens: 2, tokensPerSecond } : oneBigToken
+  const tokensPerSecond = kind === 'streamed' ? streamsPerSecond / clients : 0
+  const plan: Plan = { ...barePlan, tokens, tokenBytes, tokensPerSecond }
   return {
     ...jobFor(target),
     stream: kind === 'streamed',

@@ -19,17 +19,19 @@ export type ChildOptions = {
   readonly stderr?: 'pipe' | 'inherit'
   /** File for standard output and error. */
   readonly logFile?: string
+  /** File for standard error alone. */
+  readonly stderrFile?: string
 }
 
 /** Starts a child process that never outlives this one. */
 export function startChild(command: string[], options: ChildOptions = {}): Subprocess {
-  const { logFile } = options
+  const { logFile, stderrFile = logFile } = options
   const child = Bun.spawn(command, {
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     env: options.env ?? basicEnvironment(),
     stdin: options.stdin ?? 'ignore',
     stdout: logFile === undefined ? 'pipe' : Bun.file(logFile),
-    stderr: logFile === undefined ? (options.stderr ?? 'inherit') : Bun.file(logFile),
+    stderr: stderrFile === undefined ? (options.stderr ?? 'inherit') : Bun.file(stderrFile),
   })
   running.add(child)
   child.exited.finally(() => running.delete(child)).catch(() => undefined)

@@ -15,6 +15,7 @@ import { countListeners } from './listening-pid.ts'
 import type { Protocol } from './mock-frames.ts'
 import { withSettings } from './options.ts'
 import { modelName } from './plan.ts'
+import { readPort } from './ready-port.ts'
 
 export type Gateway = {
   readonly port: number
@@ -99,6 +100,20 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     explain: () => `the gateway does not respond:\n${logTail(logFile)}`,
   })
   return { port, pid: child.pid, bearer, logFile, token: signToken }
+}
+
+/** Starts the smallest gateway that does the same for one pair of protocols: `bench/floor.ts`. */
+export async function startFloor(
+  upstreamPort: number,
+): Promise<Omit<Gateway, 'logFile' | 'token'>> {
+  const script = join(projectRoot, 'bench', 'floor.ts')
+  const logFile = join(temporaryFolder(), 'floor.log')
+  const child = startChild([process.execPath, script, String(upstreamPort), secret], {
+    stdin: 'pipe',
+    stderrFile: logFile,
+  })
+  const port = await readPort(child, script)
+  return { port, pid: child.pid, bearer: await signToken('bench', ['users']) }
 }
 
 /** The shell that sets the limit execs the gateway. */

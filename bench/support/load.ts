@@ -1,7 +1,7 @@
 import { join } from 'node:path'
-import { isRecord } from '#lib/json.ts'
-import { StartError, startChild } from './children.ts'
+import { startChild } from './children.ts'
 import type { LoadJob, LoadProgress, LoadReport } from './load-job.ts'
+import { readPort } from './ready-port.ts'
 import type { SpeechJob, SpeechProgress, SpeechReport } from './speech-job.ts'
 
 const benchFolder = join(import.meta.dir, '..')
@@ -12,15 +12,9 @@ export function startMockUpstream(lifetimeS: number, port = 0): Promise<number> 
 }
 
 /** Starts a benchmark server that prints `{"port":…}`; returns its port. */
-export async function startServer(script: string, args: readonly string[]): Promise<number> {
+export function startServer(script: string, args: readonly string[]): Promise<number> {
   const command = [process.execPath, join(benchFolder, script), ...args]
-  const { stdout } = startChild(command, { stdin: 'pipe' })
-  if (!(stdout instanceof ReadableStream)) throw new Error(`${script} has no output`)
-  const { value } = await stdout.getReader().read()
-  const line = new TextDecoder().decode(value)
-  if (line === '') throw new StartError(`${script} does not start; does another have its port?`)
-  const ready: unknown = JSON.parse(line)
-  return isRecord(ready) ? Number(ready['port']) : Number.NaN
+  return readPort(startChild(command, { stdin: 'pipe' }), script)
 }
 
 /** Runs a job in a load client process. */

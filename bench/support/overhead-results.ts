@@ -4,8 +4,9 @@ import { differences, type RoundValues, ratios, valuesByRound } from './rounds.t
 import { formatSpread, formatTable } from './table.ts'
 
 export type Measure = {
-  /** `streamed`: two tokens, the first immediately. `whole`: not streamed. */
+  /** `streamed`: paced, the first token immediately. `whole`: not streamed. */
   readonly kind: 'streamed' | 'whole'
+  readonly tokens: number
   readonly clients: number
 }
 
@@ -21,6 +22,12 @@ type Row = {
   readonly metric: (result: Result) => number
   readonly budget: string
 }
+
+/** CPU of Sluice, as a multiple of that of nginx. */
+const budgets: ReadonlyMap<string, string> = new Map([
+  ['not streamed, 20 tokens, 64 clients', '≤ 5 × nginx'],
+  ['not streamed, 1000 tokens, 8 clients', '≤ 6 × nginx'],
+])
 
 const peerNote =
   '* A peer passes chat completions on as chat completions; it translates nothing, and its client ' +
@@ -45,7 +52,7 @@ export function formatResults(
 }
 
 function timeTable(results: readonly Result[], { pair, peers }: Columns): string {
-  const others = ['nginx', 'Sluice', ...peers]
+  const others = ['nginx', 'floor', 'Sluice', ...peers]
   const header = [
     `${formatPair(pair)}: added time, ms`,
     'direct',
@@ -73,7 +80,7 @@ function timeRows(measure: Measure): Row[] {
       metric: ({ report }: Result) => report[times][quantile],
       budget: isFirst ? (budgets[index] ?? '') : '',
     }))
-  if (kind === 'whole') return rows('not streamed', 'wholeMs', [])
+  if (kind === 'whole') return rows(formatKind(measure), 'wholeMs', [])
   return [
     ...rows('streamed, first event', 'firstTokenMs', ['≤ 0.5', '≤ 2']),
     ...rows('streamed, whole response', 'wholeMs', []),
@@ -84,7 +91,9 @@ function cpuTable(results: readonly Result[], { pair, peers }: Columns): string 
   const header = [
     `${formatPair(pair)}: CPU per request, µs`,
     'nginx',
+    'floor',
     'Sluice',
+    'floor / nginx',
     'Sluice / nginx',
     ...peers.map((name) => `${name} *`),
     'budget',
@@ -94,13 +103,13 @@ function cpuTable(results: readonly Result[], { pair, peers }: Columns): string 
       valuesByRound(pick(results, { pair, measure, target }), ({ report }) =>
         cpuUsPer('requests', report),
       )
-    const sluice = of('Sluice')
+    const [nginx, floor, sluice] = [of('nginx'), of('floor'), of('Sluice')]
     return [
       formatMeasure(measure),
-      ...[of('nginx'), sluice].map(formatCpu),
-      formatSpread(ratios(sluice, of('nginx')), 2),
+      ...[nginx, floor, sluice].map(formatCpu),
+      ...[floor, sluice].map((values) => formatSpread(ratios(values, nginx), 2)),
       ...peers.map((name) => formatCpu(of(name))),
-      measure.kind === 'whole' && measure.clients === 8 ? '≤ 100' : '',
+      budgets.get(formatMeasure(measure)) ?? '',
     ]
   })
   return formatTable(header, rows)
@@ -108,12 +117,12 @@ function cpuTable(results: readonly Result[], { pair, peers }: Columns): string 
 
 /** Throughput of unstreamed responses; streamed ones are paced. */
 function rateTable(results: readonly Result[], { pair, peers }: Columns): string {
-  const names = ['direct', 'nginx', 'Sluice', ...peers]
+  const names = ['direct', 'nginx', 'floor', 'Sluice', ...peers]
   const header = [`${formatPair(pair)}: responses/s`, ...names]
   const rows = measuresIn(results)
     .filter(({ kind }) => kind === 'whole')
     .map((measure) => [
-      `not streamed, ${formatClients(measure.clients)}`,
+      formatMeasure(measure),
       ...names.map((target) => {
         const picked = pick(results, { pair, measure, target })
         const rate = ({ report }: Result) => report.window.requests / (report.window.ms / 1000)
@@ -158,8 +167,8 @@ function formatCpu(values: RoundValues): string {
   return formatSpread([...values.values()], 1)
 }
 
-function formatKind({ kind }: Measure): string {
-  return kind === 'whole' ? 'not streamed' : 'streamed, 2 tokens'
+function formatKind({ kind, tokens }: Measure): string {
+  return `${kind === 'whole' ? 'not streamed' : 'streamed'}, ${tokens} tokens`
 }
 
 export function formatMeasure(measure: Measure): string {

@@ -59,7 +59,7 @@ export function belongsToPair(
   result: TargetResult,
 ): boolean {
   if (result.target !== target || result.upstream !== upstream) return false
-  return target !== 'Sluice' || result.protocol === client
+  return (target !== 'Sluice' && target !== 'floor') || result.protocol === client
 }
 
 function protocolAfter(name: PairName): Protocol {

@@ -1,4 +1,4 @@
-import { startGateway } from './gateway.ts'
+import { startFloor, startGateway } from './gateway.ts'
 import type { LoadJob } from './load-job.ts'
 import { gatewayPath } from './load-request.ts'
 import type { Protocol } from './mock-frames.ts'
@@ -7,7 +7,7 @@ import type { Pair } from './pairs.ts'
 
 /** A server under test: a proxy to the mock upstream, or the upstream itself. */
 export type Target = {
-  /** `direct`, `nginx`, `Sluice` or the name of a peer. */
+  /** `direct`, `nginx`, `floor`, `Sluice` or the name of a peer. */
   readonly name: string
   /** Protocol of the load client. */
   readonly protocol: Protocol
@@ -42,6 +42,15 @@ export async function startPlainTargets(options: TargetOptions): Promise<Target[
     const direct = { ...plain, name: 'direct', port: upstreamPort, pid: null }
     return nginx === undefined ? [direct] : [direct, { ...plain, name: 'nginx', ...nginx }]
   })
+}
+
+/** The floor (`bench/floor.ts`), which translates Responses to chat completions; none for other pairs. */
+export async function startFloorTarget(options: TargetOptions): Promise<Target[]> {
+  const { upstreamPort, pairs } = options
+  if (!pairs.some(({ name }) => name === 'responses-chat')) return []
+  const { bearer, port, pid } = await startFloor(upstreamPort)
+  const path = gatewayPath('responses')
+  return [{ name: 'floor', protocol: 'responses', upstream: 'chat', path, bearer, port, pid }]
 }
 
 /** One gateway per upstream protocol, and one target per pair. */
