@@ -1,5 +1,3 @@
-import type { Database } from '#db/client.ts'
-import { agentsChannel } from '#db/schema/agents.ts'
 import { createLoadingCache } from '#lib/loading-cache.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { Agent } from './agents.ts'
@@ -22,17 +20,14 @@ const definitionsMax = 200
  * The agents that a principal may call, cached: every model list and every request to an agent needs
  * them. A change invalidates the caches of this process at once, and of the others by notification.
  */
-export async function createCallableAgents(
-  agents: Pick<Agents, 'find' | 'list'>,
-  database: Pick<Database, 'listen'>,
-) {
+export async function createCallableAgents(agents: Pick<Agents, 'find' | 'list' | 'listen'>) {
   const lists = createLoadingCache<readonly ListedAgent[]>({ entriesMax: listsMax })
   const definitions = createLoadingCache<Agent | undefined>({ entriesMax: definitionsMax })
   const invalidate = () => {
     lists.invalidate()
     definitions.invalidate()
   }
-  await database.listen(agentsChannel, { onMessage: invalidate, onGap: invalidate })
+  await agents.listen(invalidate)
   return {
     invalidate,
 

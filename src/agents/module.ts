@@ -10,7 +10,7 @@ export const agentsModule = module({
   tags: { Agents: 'Stored configurations that are called like models.' },
   async start({ database, now }: Foundation) {
     const agents = createAgents(database, { now, onChange: () => callableAgents.invalidate() })
-    const callableAgents = await createCallableAgents(agents, database)
+    const callableAgents = await createCallableAgents(agents)
     return { services: { agents, callableAgents } }
   },
   endpoints: ({

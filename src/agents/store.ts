@@ -32,7 +32,7 @@ export type Agents = ReturnType<typeof createAgents>
  * `agentsChannel` with its commit, and calls `onChange` after it.
  */
 export function createAgents(
-  database: Pick<Database, 'drizzle' | 'notifyOnCommit'>,
+  database: Pick<Database, 'drizzle' | 'listen' | 'notifyOnCommit'>,
   { now, onChange }: { now: () => Date; onChange: () => void },
 ) {
   const { drizzle } = database
@@ -63,6 +63,10 @@ export function createAgents(
     })
 
   return {
+    /** Calls back after each change of any process, or when one may have been missed. */
+    listen: (onAnyChange: () => void): Promise<void> =>
+      database.listen(agentsChannel, { onMessage: onAnyChange, onGap: onAnyChange }),
+
     /** Throws `unprocessable` of code `too_many_agents` or `principal_not_found`. */
     create: (owner: RequestPrincipal, definition: AgentDefinition): Promise<Agent> =>
       transact(async (transaction) => {

@@ -34,7 +34,6 @@ const ann = { userId: 'ann', groups: ['users'] }
 async function startCache(read: () => Promise<readonly Agent[]> = async () => [agent]) {
   let reads = 0
   let notify = () => {}
-  let reportGap = () => {}
   const count = () => {
     reads++
     return read()
@@ -42,14 +41,12 @@ async function startCache(read: () => Promise<readonly Agent[]> = async () => [a
   const store = {
     find: async () => (await count())[0],
     list: async () => ({ agents: [...(await count())], hasMore: false }),
-  }
-  const agents = await createCallableAgents(store, {
-    async listen(_channel, { onMessage, onGap }) {
-      notify = () => onMessage('')
-      reportGap = onGap
+    async listen(onAnyChange: () => void) {
+      notify = onAnyChange
     },
-  })
-  return { agents, reads: () => reads, notify: () => notify(), reportGap: () => reportGap() }
+  }
+  const agents = await createCallableAgents(store)
+  return { agents, reads: () => reads, notify: () => notify() }
 }
 
 type Cache = Awaited<ReturnType<typeof startCache>>
@@ -76,7 +73,7 @@ test.each(reading)('%s is read for each principal', async (_, read) => {
 test.each(reading)('%s is read again after any change', async (_, read) => {
   const cache = await startCache()
   await read(cache)
-  const changes = [cache.notify, cache.reportGap, () => cache.agents.invalidate()]
+  const changes = [cache.notify, () => cache.agents.invalidate()]
   for (const [index, change] of changes.entries()) {
     change()
     await read(cache)
