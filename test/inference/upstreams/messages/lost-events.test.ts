@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { isRecord, parseJson } from '#lib/json.ts'
+import { encode } from '#test/inference/upstreams/responses/decoding.ts'
 import { createDice } from '#test/support/dice.ts'
 import { recordedPayloads, recordedStreamNames } from '#test/support/recordings.ts'
-import { decode } from './decoding.ts'
+import { decode, decodeReads } from './decoding.ts'
 
 const manglingsEach = 40
 
@@ -18,6 +19,12 @@ describe('a recorded stream with events lost, repeated and swapped', () => {
     }
     expect([...kinds]).not.toContain('internal_error')
   })
+})
+
+test('a stream that ends before its start is truncated, and pings say nothing else', () => {
+  for (const begun of ['', 'event: ping\ndata: {"type":"ping"}\n\n', 'event: ping\ndata: {}\n\n']) {
+    expect(decodeReads([encode(begun)]).error?.kind).toBe('upstream_truncated')
+  }
 })
 
 function mangle(payloads: readonly string[], seed: number): unknown[] {
