@@ -59,10 +59,10 @@ test.each<[string, Error]>([
 })
 
 test('every permission includes the base permission, which is missed first', () => {
-  const require = (...held: Permission[]) =>
+  const requireEdit = (...held: Permission[]) =>
     requirePermission({ permissions: new Set(held) }, 'can_edit_config')
-  expect(() => require('can_edit_config')).toThrow('Missing permission: can_access_api.')
-  expect(() => require()).toThrow('Missing permission: can_access_api.')
-  expect(() => require('can_access_api')).toThrow('Missing permission: can_edit_config.')
-  require('can_access_api', 'can_edit_config')
+  expect(() => requireEdit('can_edit_config')).toThrow('Missing permission: can_access_api.')
+  expect(() => requireEdit()).toThrow('Missing permission: can_access_api.')
+  expect(() => requireEdit('can_access_api')).toThrow('Missing permission: can_edit_config.')
+  requireEdit('can_access_api', 'can_edit_config')
 })
