@@ -1,7 +1,5 @@
 import { createSingleFlight, setBounded } from './single-flight.ts'
 
-export type LoadingCache<V> = ReturnType<typeof createLoadingCache<V>>
-
 /** Values that are loaded once, and dropped when they are invalidated or the cache is full. */
 export function createLoadingCache<V>({ entriesMax }: { entriesMax: number }) {
   const entries = new Map<string, V>()

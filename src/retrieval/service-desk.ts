@@ -11,8 +11,6 @@ import { refused } from '#lib/unprocessable.ts'
 import type { ConfigValues } from '#settings/schema.ts'
 import type { Collections } from './collections/create-collections.ts'
 
-export type ServiceDesk = ReturnType<typeof createServiceDesk>
-
 /** The same in every deployment. */
 export const serviceDeskAgentId = '00000000-0000-7000-8000-000000000001'
 

@@ -33,6 +33,8 @@ export type BlockTally = {
   toolUses: number
   webSearches: number
   hasRefusal: boolean
+  /** The types of output that the format has no block for, each once. */
+  readonly omitted: Set<string>
 }
 
 export type BlockSink = Pick<MessageSink, 'start' | 'delta' | 'cite' | 'stop' | 'isOpen'>

@@ -3,7 +3,8 @@ import { type Endpoint, type Errors, endpoint, eventStream, json, jsonBody } fro
 import type { Config } from '#config/schema.ts'
 import { streamEvents } from '#http/event-stream.ts'
 import { upstreamErrors } from '#surfaces/generation-errors.ts'
-import { tokenCountDescription, tokenCountHeader } from '#surfaces/token-count-header.ts'
+import { tokenCountDescription, tokenCountHeader, warningHeader } from '#surfaces/response-headers.ts'
+import { omittedCode } from './render.ts'
 import { eventsDescription, messageEvent } from './schema/events.ts'
 import { exampleMessage, exampleRequest, exampleStream } from './schema/examples.ts'
 import { messageObject, tokenCount } from './schema/message-object.ts'
@@ -50,14 +51,22 @@ ${eventsDescription}`,
           ...json(messageObject, exampleMessage),
           ...eventStream(messageEvent, exampleStream),
         },
+        headers: {
+          [warningHeader]:
+            '`output_omitted`: the field `warning` names output that messages have no blocks for.',
+        },
       },
     },
     errors: generationErrors,
-    async handle({ body, context, request, server }) {
+    async handle({ body, context, request, server, set }) {
       // A generation can be silent for long; its own deadlines apply.
       server?.timeout(request, 0)
       const message = await service.create(body, { context, headers: request.headers })
-      if (!message.streams) return message.result()
+      if (!message.streams) {
+        const result = await message.result()
+        if (result['warning'] !== undefined) set.headers[warningHeader] = omittedCode
+        return result
+      }
       return streamEvents(message.source(), { ...config.stream, closing: '' })
     },
   })

@@ -75,9 +75,9 @@ export class MessageSink {
     return this.#open !== null
   }
 
-  end(end: MessageEnd, usage: object): string {
+  end(end: MessageEnd, usage: object, further: object = {}): string {
     return (
-      this.#write({ type: 'message_delta', delta: end, usage }) +
+      this.#write({ type: 'message_delta', delta: end, usage, ...further }) +
       this.#write({ type: 'message_stop' })
     )
   }

@@ -4,9 +4,16 @@ import { asRecord, isRecord, parseJson } from '#lib/json.ts'
 import type { BlockContext, BlockSink, EventOf, OpenBlock } from './blocks.ts'
 import type { ContentBlock } from './message.ts'
 
+/** Items without output of their own: the model has used what they hold. */
+const silentItems: ReadonlySet<string> = new Set([
+  'compaction',
+  'file_search_call',
+  'mcp_list_tools',
+])
+
 /**
  * A tool that the gateway or the upstream runs: a block for the call and one for the result if the
- * format has them, otherwise null, because clients fail on unknown blocks.
+ * format has them, otherwise null, because clients fail on unknown blocks; the tally names its output.
  */
 export function openHostedTool(
   { item }: EventOf<'hosted-tool-start'>,
@@ -14,6 +21,7 @@ export function openHostedTool(
 ): OpenBlock | null {
   if (item.type === 'mcp_call') return openMcpCall(item)
   if (item.type === 'web_search_call') return openWebSearch(context)
+  if (!silentItems.has(item.type)) context.tally.omitted.add(item.type)
   return null
 }
 

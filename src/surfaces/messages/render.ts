@@ -71,7 +71,12 @@ class Rendering {
   #pings = 0
   #hasEnded = false
   #failure: AppError | null = null
-  readonly #tally: BlockTally = { toolUses: 0, webSearches: 0, hasRefusal: false }
+  readonly #tally: BlockTally = {
+    toolUses: 0,
+    webSearches: 0,
+    hasRefusal: false,
+    omitted: new Set(),
+  }
   readonly #options: MessageRendererOptions
   readonly #fold: MessageFold | null
 
@@ -158,10 +163,15 @@ class Rendering {
     const end = renderEnd(event, this.#tally)
     if (end instanceof AppError) return this.#closeFailed(end)
     const { inputTokens } = this.#options
-    const { webSearches } = this.#tally
-    if (event.usage !== null) return this.#sink.end(end, renderUsage(event.usage, webSearches))
-    const outputTokens = estimateTextTokens(this.#written)
-    return this.#sink.end(end, estimatedUsage({ inputTokens, outputTokens }, webSearches))
+    const { webSearches, omitted } = this.#tally
+    const usage =
+      event.usage === null
+        ? estimatedUsage(
+            { inputTokens, outputTokens: estimateTextTokens(this.#written) },
+            webSearches,
+          )
+        : renderUsage(event.usage, webSearches)
+    return this.#sink.end(end, usage, omitted.size === 0 ? {} : { warning: omittedWarning(omitted) })
   }
 
   #closeFailed(error: AppError): string {
@@ -169,6 +179,14 @@ class Rendering {
     this.#failure = error
     return this.#sink.fail(errorBody(error))
   }
+}
+
+/** The code of the warning that a message lacks output. */
+export const omittedCode = 'output_omitted'
+
+function omittedWarning(types: ReadonlySet<string>): { code: string; message: string } {
+  const message = `The response has output that messages have no blocks for: ${[...types].join(', ')}.`
+  return { code: omittedCode, message }
 }
 
 /** An error of an upstream of the same protocol is relayed, since clients check its message. */

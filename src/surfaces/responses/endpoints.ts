@@ -9,7 +9,7 @@ import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
 import { conversationFull, upstreamErrors } from '#surfaces/generation-errors.ts'
-import { tokenCountDescription, tokenCountHeader } from '#surfaces/token-count-header.ts'
+import { tokenCountDescription, tokenCountHeader, warningHeader } from '#surfaces/response-headers.ts'
 import { compactContext } from './compaction.ts'
 import { doneFrame } from './frames.ts'
 import { notStoredWarning, renderUsage } from './render.ts'
@@ -150,8 +150,6 @@ Nothing is stored.`,
   ]
 }
 
-/** The warning of a response without streaming. */
-const warningHeader = 'x-sluice-warning'
 const warningDescription =
   '`response_not_stored`: the response could not be stored, so it cannot be retrieved or continued later.'
 

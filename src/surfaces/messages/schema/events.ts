@@ -1,6 +1,13 @@
 import { type TProperties, Type } from '@sinclair/typebox'
 import { messagesErrorBody } from '#api/error-shapes.ts'
-import { citation, contentBlock, endFields, endUsage, messageObject } from './message-object.ts'
+import {
+  citation,
+  contentBlock,
+  endFields,
+  endUsage,
+  messageObject,
+  messageWarning,
+} from './message-object.ts'
 
 /** The events of a message stream. */
 
@@ -53,6 +60,7 @@ export const messageEvent = Type.Union(
     event('message_delta', 'MessageDeltaEvent', {
       delta: Type.Object(endFields, open),
       usage: endUsage,
+      warning: Type.Optional(messageWarning),
     }),
     event('message_stop', 'MessageStopEvent', {}),
     event('ping', 'PingEvent', {}),

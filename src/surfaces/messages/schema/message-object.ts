@@ -132,6 +132,15 @@ export const contentBlock: TSchema = Type.Union(
 const count = (description: string) => Type.Optional(nullable(Type.Integer(), description))
 
 /** Estimated at the beginning of a stream, counted at the end. */
+export const messageWarning = Type.Object(
+  { code: Type.String(), message: Type.String() },
+  {
+    $id: 'MessageWarning',
+    description:
+      '`output_omitted`: the model returned output that messages have no blocks for, such as images; the message names it.',
+  },
+)
+
 const usageFields = {
   input_tokens: Type.Integer({ description: 'Without tokens that the cache read or wrote.' }),
   output_tokens: Type.Integer(),
@@ -219,6 +228,7 @@ export const messageObject = Type.Object(
     ...endFields,
     diagnostics: Type.Optional(Type.Union([Type.Object({}), Type.Null()])),
     usage,
+    warning: Type.Optional(messageWarning),
   },
   { $id: 'Message', ...open },
 )
