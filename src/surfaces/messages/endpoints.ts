@@ -3,7 +3,11 @@ import { type Endpoint, type Errors, endpoint, eventStream, json, jsonBody } fro
 import type { Config } from '#config/schema.ts'
 import { streamEvents } from '#http/event-stream.ts'
 import { upstreamErrors } from '#surfaces/generation-errors.ts'
-import { tokenCountDescription, tokenCountHeader, warningHeader } from '#surfaces/response-headers.ts'
+import {
+  tokenCountDescription,
+  tokenCountHeader,
+  warningHeader,
+} from '#surfaces/response-headers.ts'
 import { omittedCode } from './render.ts'
 import { eventsDescription, messageEvent } from './schema/events.ts'
 import { exampleMessage, exampleRequest, exampleStream } from './schema/examples.ts'

@@ -171,7 +171,11 @@ class Rendering {
             webSearches,
           )
         : renderUsage(event.usage, webSearches)
-    return this.#sink.end(end, usage, omitted.size === 0 ? {} : { warning: omittedWarning(omitted) })
+    return this.#sink.end(
+      end,
+      usage,
+      omitted.size === 0 ? {} : { warning: omittedWarning(omitted) },
+    )
   }
 
   #closeFailed(error: AppError): string {

@@ -9,7 +9,11 @@ import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
 import { conversationFull, upstreamErrors } from '#surfaces/generation-errors.ts'
-import { tokenCountDescription, tokenCountHeader, warningHeader } from '#surfaces/response-headers.ts'
+import {
+  tokenCountDescription,
+  tokenCountHeader,
+  warningHeader,
+} from '#surfaces/response-headers.ts'
 import { compactContext } from './compaction.ts'
 import { doneFrame } from './frames.ts'
 import { notStoredWarning, renderUsage } from './render.ts'

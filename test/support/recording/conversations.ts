@@ -37,7 +37,8 @@ const trip = {
 }
 const unicode =
   'Grüße aus Köln! 今日は雨です — take an umbrella ☔. 👩‍🚀 says: "naïve café", 50 € or £43.\n\n' +
-  '```ts\nconst answer = \'\\u00e9\' + `${1 + 1}` // é\n```\n| a | b |\n|---|---|\n| 1 | "2" |\n\u2028end'
+  "```ts\nconst answer = '\\u00e9' + `$" +
+  '{1 + 1}` // é\n```\n| a | b |\n|---|---|\n| 1 | "2" |\n\u2028end'
 
 export const conversations: readonly Conversation[] = [
   { name: 'text', template: 'hermes', says: mild },
