@@ -218,9 +218,9 @@ const newAgentExample = {
   description: 'Answers questions about our contracts.',
   model: 'demo',
   instructions: 'Answer in the language of the question, and cite the clause.',
-  collections: ['contracts'],
+  collections: [],
   sampling: { temperature: 0.2 },
-  visibility: { kind: 'groups', groups: ['legal'] },
+  visibility: { kind: 'everyone' },
 }
 
 const agentExample = {
@@ -237,7 +237,7 @@ const agentExample = {
   updated_at: instantExample,
   instructions: newAgentExample.instructions,
   tools: [],
-  collections: [{ id: '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a60', name: 'contracts' }],
+  collections: [],
   sampling: {
     temperature: 0.2,
     top_p: null,

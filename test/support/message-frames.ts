@@ -128,9 +128,9 @@ function takeInMessage(state: State, frame: MessageFrame): void {
     else last?.deltas.push(asRecord(frame['delta']))
   } else if (type === 'message_delta') {
     expect(state.isOpen, 'the end comes behind the last block').toBe(false)
-    if (!isRecord(frame['delta']) || !isRecord(frame['usage']))
-      throw new Error('an end without usage')
-    state.ends.push({ delta: frame['delta'], usage: frame['usage'] })
+    const { delta, usage, warning } = frame
+    if (!isRecord(delta) || !isRecord(usage)) throw new Error('an end without usage')
+    state.ends.push({ delta: warning === undefined ? delta : { ...delta, warning }, usage })
   } else {
     expect(type, 'clients fail at an event that they do not know').toBe('message_stop')
     const { reason } = endOf(state)

@@ -55,6 +55,12 @@ describe.skipIf(Bun.which('tesseract') === null)('with Tesseract', () => {
     expect(warnings).toMatchObject([{ code: 'pages_without_text' }])
   })
 
+  test('many pages stay within the memory of the process', async () => {
+    const pages = [['text'], ...Array.from({ length: 25 }, () => [])]
+    const [warning] = (await extract(makePdf(pages))).warnings
+    expect(warning?.message).toStartWith('25 pages have no text')
+  })
+
   test('a limit of 0 pages switches it off', async () => {
     const { text } = await extract(scan, { extraction: withoutOcr })
     expect(text).toBe(printed)

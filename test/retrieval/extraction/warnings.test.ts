@@ -2,12 +2,14 @@ import { describe, expect, test } from 'bun:test'
 import { strToU8, unzipSync, zipSync } from 'fflate'
 import { UnreadableFile } from '#retrieval/extraction/unreadable.ts'
 import { makeDocx, makePdf, makePptx, makeXlsx } from '#test/support/documents.ts'
-import { extract } from './extraction-harness.ts'
+import { extract, extractionWith } from './extraction-harness.ts'
 
 /** What the text of a file lacks is said, not dropped. */
 
+/** Without recognition of scanned pages, which takes seconds. */
+const extraction = extractionWith({ ocrPagesMax: 0 })
 const warningsOf = async (content: Uint8Array | string, name = 'file') =>
-  (await extract(content, { name })).warnings
+  (await extract(content, { name, extraction })).warnings
 
 const withPart = (document: Uint8Array, ...paths: readonly string[]) =>
   zipSync({
@@ -29,7 +31,7 @@ describe('pages of a PDF without text', () => {
   })
 
   test('are numbered in the error of a file without any text', async () => {
-    const reading = extract(makePdf([[], []], { picture: true }))
+    const reading = extract(makePdf([[], []], { picture: true }), { extraction })
     const error = await reading.catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(UnreadableFile)
     expect(error).toMatchObject({

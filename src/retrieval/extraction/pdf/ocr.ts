@@ -45,7 +45,10 @@ export function createOcr(pdf: Pdf, { program, languages, pagesMax, totalMs }: O
       const picture = renderPage(pdf, index, size)
       if (picture === null) return ''
       // A failure of Tesseract leaves the page without text.
-      return recognize(picture, leftMs).catch(() => '')
+      const text = await recognize(picture, leftMs).catch(() => '')
+      // The pictures reach the memory limit of the process before the collector would run.
+      Bun.gc(true)
+      return text
     },
   }
 }
