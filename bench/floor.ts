@@ -13,10 +13,7 @@ import { isRecord } from '#lib/json.ts'
 import { ResponseReader } from './support/response-reader.ts'
 
 const [upstreamPort = '', secret = ''] = process.argv.slice(2)
-const requestsPerSecondMax = 1_000_000
-const inFlightMax = 20_000
-const bodyBytesMax = 1_048_576
-const callersMax = 1_000
+const max = { requestsPerSecond: 1_000_000, inFlight: 20_000, bodyBytes: 1_048_576, callers: 1_000 }
 const totalMs = 600_000
 
 type Caller = { readonly subject: string; readonly untilMs: number; tokens: number; atMs: number }
@@ -31,7 +28,7 @@ async function authenticate(header: string): Promise<Caller> {
   const known = callers.get(header)
   if (known !== undefined && known.untilMs > Date.now()) return known
   const { payload } = await jwtVerify(header.slice('Bearer '.length), key)
-  if (callers.size >= callersMax) callers.clear()
+  if (callers.size >= max.callers) callers.clear()
   const { sub: subject = '', exp = 0 } = payload
   const caller = { subject, untilMs: exp * 1_000, tokens: 0, atMs: 0 }
   callers.set(header, caller)
@@ -39,8 +36,8 @@ async function authenticate(header: string): Promise<Caller> {
 }
 
 function takeToken(caller: Caller, nowMs: number): boolean {
-  const refill = ((nowMs - caller.atMs) * requestsPerSecondMax) / 1_000
-  caller.tokens = Math.min(requestsPerSecondMax, caller.tokens + refill) - 1
+  const refill = ((nowMs - caller.atMs) * max.requestsPerSecond) / 1_000
+  caller.tokens = Math.min(max.requestsPerSecond, caller.tokens + refill) - 1
   caller.atMs = nowMs
   return caller.tokens >= 0
 }
@@ -85,13 +82,13 @@ async function connect(): Promise<Socket<Connection>> {
   return socket
 }
 
-async function send(body: string, call: Call): Promise<void> {
+async function send(body: string, call: Call): Promise<Socket<Connection>> {
   const socket = idle.pop() ?? (await connect())
   Object.assign(socket.data, { call, deadlineMs: performance.now() + totalMs })
   busy.add(socket)
-  const head =
-    'POST /v1/chat/completions HTTP/1.1\r\nHost: upstream\r\nContent-Type: application/json'
+  const head = 'POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json'
   socket.write(`${head}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
+  return socket
 }
 
 /** One sweep holds every deadline. */
@@ -106,8 +103,8 @@ async function handle(request: Request): Promise<Response> {
   const caller = await authenticate(request.headers.get('authorization') ?? '').catch(() => null)
   if (caller === null) return refuse(401, 'no valid token')
   if (!takeToken(caller, startedMs)) return refuse(429, 'too many requests')
-  if (inFlight >= inFlightMax) return refuse(503, 'too many requests at once')
-  if (Number(request.headers.get('content-length')) > bodyBytesMax) return refuse(413, 'too long')
+  if (inFlight >= max.inFlight) return refuse(503, 'too many requests at once')
+  if (Number(request.headers.get('content-length')) > max.bodyBytes) return refuse(413, 'too long')
   const body: unknown = await request.json().catch(() => null)
   const { model, input, stream = false } = isRecord(body) ? body : {}
   if (typeof model !== 'string' || typeof input !== 'string') return refuse(400, 'incomplete')
@@ -132,7 +129,6 @@ const responseObject = (id: string, model: string, output: object[], usage: unkn
 function wholeResponse(body: string, model: string, done: () => void): Promise<Response> {
   return new Promise((resolve) => {
     const received: string[] = []
-    const onText = (text: string) => received.push(text)
     const onEnd = () => {
       const { choices, usage } = JSON.parse(received.join(''))
       const content = [textPart(choices[0].message.content)]
@@ -140,7 +136,7 @@ function wholeResponse(body: string, model: string, done: () => void): Promise<R
       resolve(Response.json(responseObject(newId('resp'), model, output, usage)))
       done()
     }
-    void send(body, { onText, onEnd })
+    void send(body, { onText: (text) => received.push(text), onEnd })
   })
 }
 
@@ -148,8 +144,8 @@ function streamResponse(body: string, model: string, done: () => void): Response
   const [id, itemId] = [newId('resp'), newId('msg')]
   const place = { item_id: itemId, output_index: 0, content_index: 0 }
   let sequence = 0
-  let [unread, text] = ['', '']
-  let usage: unknown = null
+  let [unread, text, usage]: [string, string, unknown] = ['', '', null]
+  let sent: Promise<Socket<Connection>> | null = null
   const frame = (type: string, fields: object) =>
     `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence++, ...fields })}\n\n`
   const start = (stream: ReadableStreamDefaultController<string>) => {
@@ -189,10 +185,16 @@ function streamResponse(body: string, model: string, done: () => void): Response
       stream.close()
       done()
     }
-    void send(body, { onText, onEnd })
+    sent = send(body, { onText, onEnd })
+  }
+  const cancel = async () => {
+    const socket = await sent
+    if (socket !== null) socket.data.call = null
+    socket?.terminate()
+    done()
   }
   const headers = { 'content-type': 'text/event-stream' }
-  return new Response(new ReadableStream({ start }), { headers })
+  return new Response(new ReadableStream({ start, cancel }), { headers })
 }
 
 const server = Bun.serve({ port: 0, hostname: '127.0.0.1', idleTimeout: 0, fetch: handle })

@@ -196,7 +196,7 @@ describe('while a file is being ingested', () => {
 
   test('a stopped process hands the job to the next one', async () => {
     const { called, open } = gate()
-    const id = await harness.upload('a.txt', text('patience'))
+    const id = await harness.upload('a.txt', text('slowly'))
     await called
     embedAs(good.embed)
     const closing = harness.close()

@@ -17,7 +17,7 @@ afterEach(async () => {
   await Promise.all(peers.splice(0).map((peer) => peer.stop()))
 })
 
-/** Half a minute of speech with pauses, far more than all limits of `hasty`. */
+/** Half a minute of speech with pauses, far more than all limits of `shortLimits`. */
 const speech = speak(
   Array.from({ length: 20 }, () => ({ silenceMs: 500, words: 10 })),
   500,
@@ -26,11 +26,11 @@ const allWords = speech.words.map(({ word }) => word)
 const endless = { takeMs: 1, pauseMs: 1, firstPauseMs: Number.POSITIVE_INFINITY }
 const quick = { takeMs: 10_000, pauseMs: 0 }
 /** An engine would count as mute as soon as it is not asked first. */
-const hasty = { muteMs: 300, replayMsMax: 3_000, engineStallMs: 60_000 }
+const shortLimits = { muteMs: 300, replayMsMax: 3_000, engineStallMs: 60_000 }
 
 async function transcribe(
   scripts: readonly [SlowScript, ...SlowScript[]],
-  settings: Partial<Config['speech']> = hasty,
+  settings: Partial<Config['speech']> = shortLimits,
 ) {
   const peer = startSlowPeer(scripts)
   peers.push(peer)
@@ -58,7 +58,7 @@ for (const refusesFinalize of [false, true]) {
     expect(reasons).toEqual(refusesFinalize ? ['engine_rollover limit'] : [])
     expect(stats.untranscribedMs).toBe(0)
     // What a replacement could not receive again is not sent either.
-    expect(peer.arrearsMsMax()).toBeLessThanOrEqual(hasty.replayMsMax + 200)
+    expect(peer.arrearsMsMax()).toBeLessThanOrEqual(shortLimits.replayMsMax + 200)
   })
 
   test(`a server that returns bursts and ${name} is neither replaced nor loses text`, async () => {
@@ -73,18 +73,18 @@ for (const refusesFinalize of [false, true]) {
 
 for (const kind of ['frame', 'ping'] as const) {
   const life = { kind, everyMs: 20 }
-  const impatient = { ...hasty, engineStallMs: 1_000, finalizeMs: 1_000 }
+  const stalledSoon = { ...shortLimits, engineStallMs: 1_000, finalizeMs: 1_000 }
 
   test(`a server without text may take longer while it sends a ${kind} now and then`, async () => {
     const slow = { takeMs: 10_000, pauseMs: 0, firstPauseMs: 2_000, life }
-    const { recorder, type, reasons } = await transcribe([slow], impatient)
+    const { recorder, type, reasons } = await transcribe([slow], stalledSoon)
     expect(type).toBe('ended')
     expect(recorder.words()).toEqual(allWords)
     expect(reasons).toEqual([])
   })
 
   test(`a server that never sends more than a ${kind} is replaced without loss`, async () => {
-    const { recorder, type, reasons } = await transcribe([{ ...endless, life }, quick], impatient)
+    const { recorder, type, reasons } = await transcribe([{ ...endless, life }, quick], stalledSoon)
     expect(type).toBe('ended')
     expect(recorder.words()).toEqual(allWords)
     expect(new Set(reasons)).toEqual(new Set(['engine_rollover stalled']))
@@ -93,7 +93,7 @@ for (const kind of ['frame', 'ping'] as const) {
 
 test('a silent server is replaced without loss, even if it was only slow', async () => {
   const slow = { takeMs: 10_000, pauseMs: 0, firstPauseMs: 30_000 }
-  const settings = { ...hasty, engineStallMs: 1_000 }
+  const settings = { ...shortLimits, engineStallMs: 1_000 }
   const { recorder, type, reasons } = await transcribe([slow, quick], settings)
   expect(type).toBe('ended')
   expect(recorder.words()).toEqual(allWords)

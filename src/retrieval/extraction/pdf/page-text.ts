@@ -28,8 +28,8 @@ export function readPageText(pdf: Pdf, page: number): PageText {
   const written = pdfium.FPDFText_GetText(handle, 0, count, buffer)
   const raw = utf16At(pdfium, buffer, written - 1)
   const unmapped = countUnmapped(pdfium, handle, count)
-  const reading: Reading = { pdfium, handle, count, buffer }
-  const lines = isRightToLeft(raw) ? linesByPlace(reading) : linesInOrder(reading, raw)
+  const textPage: TextPage = { pdfium, handle, count, buffer }
+  const lines = isRightToLeft(raw) ? linesByPlace(textPage) : linesInOrder(textPage, raw)
   pdfium.pdfium.wasmExports.free(buffer)
   pdfium.FPDFText_ClosePage(handle)
   return { text: unmapped > count * unmappedShareMax ? '' : joinLines(lines), unmapped }
@@ -45,7 +45,7 @@ function countUnmapped(pdfium: Pdf['pdfium'], handle: number, count: number): nu
   return unmapped
 }
 
-type Reading = {
+type TextPage = {
   readonly pdfium: Pdf['pdfium']
   /** Of the text of the page. */
   readonly handle: number
@@ -72,15 +72,15 @@ function joinLines(lines: readonly Line[]): string {
 }
 
 /** The lines as PDFium finds them. */
-function linesInOrder(reading: Reading, raw: string): Line[] {
+function linesInOrder(textPage: TextPage, raw: string): Line[] {
   let start = 0
   return raw.split('\r\n').flatMap((text) => {
     const first = text.search(/\S/)
     const at = start + first
     start += text.length + 2
     if (first === -1) return []
-    const index = reading.pdfium.FPDFText_GetCharIndexFromTextIndex(reading.handle, at)
-    const { top, bottom } = boxOf(reading, index)
+    const index = textPage.pdfium.FPDFText_GetCharIndexFromTextIndex(textPage.handle, at)
+    const { top, bottom } = boxOf(textPage, index)
     return [{ text, bottom, height: top - bottom }]
   })
 }
@@ -88,7 +88,7 @@ function linesInOrder(reading: Reading, raw: string): Line[] {
 const boxBytes = 4 * Float64Array.BYTES_PER_ELEMENT
 
 /** The line height and the advance of a character; zeros for an index that does not exist. */
-function boxOf({ pdfium, handle, buffer }: Reading, index: number) {
+function boxOf({ pdfium, handle, buffer }: TextPage, index: number) {
   if (index < 0 || !pdfium.FPDFText_GetLooseCharBox(handle, index, buffer)) {
     return { left: 0, top: 0, right: 0, bottom: 0 }
   }
@@ -99,7 +99,7 @@ function boxOf({ pdfium, handle, buffer }: Reading, index: number) {
 }
 
 /** The middle of the ink and the origin of a character, in doubles. */
-function inkOf({ pdfium, handle, buffer }: Reading, index: number) {
+function inkOf({ pdfium, handle, buffer }: TextPage, index: number) {
   const read = () => new Float64Array(pdfium.pdfium.HEAPU8.slice(buffer, buffer + boxBytes).buffer)
   const width = Float64Array.BYTES_PER_ELEMENT
   const [left, right, bottom, top] = [0, 1, 2, 3].map((at) => buffer + at * width)
@@ -116,8 +116,8 @@ type PlacedLine = { y: number; height: number; text: string; glyphs: Glyph[] }
  * The lines of a page with right-to-left text, whose glyphs are put in order by their places: PDFium
  * breaks lines at accents and reverses the letters of ligatures.
  */
-function linesByPlace(reading: Reading): Line[] {
-  const { pdfium, handle, count } = reading
+function linesByPlace(textPage: TextPage): Line[] {
+  const { pdfium, handle, count } = textPage
   const lines: PlacedLine[] = []
   let origin: { x: number; y: number } | null = null
   for (let index = 0; index < count; index++) {
@@ -127,8 +127,8 @@ function linesByPlace(reading: Reading): Line[] {
       if (line !== undefined && char === ' ') line.text += char
       continue
     }
-    const { left, right, top, bottom } = boxOf(reading, index)
-    const { middle, x, y } = inkOf(reading, index)
+    const { left, right, top, bottom } = boxOf(textPage, index)
+    const { middle, x, y } = inkOf(textPage, index)
     const height = top - bottom
     const last = line?.glyphs.at(-1)
     const isPart = last !== undefined && origin?.x === x && origin.y === y
