@@ -2,9 +2,7 @@
  * The smallest honest gateway in this runtime: what a request costs before any feature. It authenticates,
  * limits, checks the body, calls the upstream over pooled sockets with deadlines, translates Responses to
  * chat completions and back, streamed and whole, and keeps a log line and a histogram for each request.
- *
  *     bun bench/floor.ts UPSTREAM_PORT SECRET
- *
  * Prints `{"port":…}` when it listens; exits when standard input closes. It trusts the mock upstream.
  */
 import type { Socket } from 'bun'
