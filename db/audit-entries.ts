@@ -36,20 +36,25 @@ export async function insertAuditEntry(
 
 type Origin = { readonly keyId: string | null; readonly requestId: string }
 
-/** A change by a principal; `before` and `after` are the changed fields. */
+type RecordedChange = {
+  readonly kind: 'file' | 'folder' | 'collection' | 'reindex'
+  readonly id: string
+  readonly action: string
+  readonly before?: Fields
+  readonly after?: Fields
+  readonly at: Date
+}
+
+/** Adds `<kind>.<action>` of a principal; `before` and `after` are the changed fields. */
 export function recordChange(
   handle: Pick<Database['drizzle'], 'insert'>,
   principal: { readonly userId: string; readonly origin?: Origin },
-  change: {
-    readonly action: string
-    readonly resource: NewEntry['resource']
-    readonly before?: Fields
-    readonly after?: Fields
-    readonly at: Date
-  },
+  change: RecordedChange,
 ): Promise<void> {
-  const { action, resource, before = null, after = null, at } = change
+  const { kind, id, action, before = null, after = null, at } = change
   const { userId, origin } = principal
   const actor = { userId, keyId: origin?.keyId ?? null, requestId: origin?.requestId ?? null }
-  return insertAuditEntry(handle, { actor, action, resource, changes: { before, after } }, at)
+  const resource = { type: kind, id }
+  const entry = { actor, action: `${kind}.${action}`, resource, changes: { before, after } }
+  return insertAuditEntry(handle, entry, at)
 }

@@ -39,6 +39,8 @@ export type Database = {
   close(): Promise<void>
 }
 
+export type Transaction = Parameters<Parameters<Database['drizzle']['transaction']>[0]>[0]
+
 export type OpenDatabaseOptions = {
   /** postgres://…; without it, the embedded database of the data folder is opened. */
   databaseUrl?: string | undefined

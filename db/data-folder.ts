@@ -37,7 +37,7 @@ export function lockDataFolder(dataFolder: string): DataFolderLock {
   } catch (error) {
     lock?.close()
     if (hasCode(error, 'SQLITE_BUSY')) {
-      const pid = findLockPid(join(dataFolder, 'lock'))
+      const pid = pidOfLock(dataFolder)
       const holder = pid === null ? 'another process' : `process ${pid}`
       throw new FolderInUseError(`The data folder ${dataFolder} is in use by ${holder}.`)
     }

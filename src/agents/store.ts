@@ -1,6 +1,6 @@
 import { and, arrayContains, arrayOverlaps, desc, eq, lt, or, sql } from 'drizzle-orm'
 import { userIdOf } from '#auth/principal.ts'
-import type { Database } from '#db/client.ts'
+import type { Database, Transaction } from '#db/client.ts'
 import { findUnknownGroup } from '#db/known-groups.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { agent, agentsChannel } from '#db/schema/agents.ts'
@@ -18,8 +18,6 @@ type BuiltInDefinition = Pick<
   Agent,
   'id' | 'name' | 'description' | 'model' | 'instructions' | 'collections'
 >
-
-type Transaction = Parameters<Parameters<Database['drizzle']['transaction']>[0]>[0]
 
 /** Prevents one user from filling the table. */
 const agentsPerOwnerMax = 200

@@ -1,6 +1,6 @@
 import { and, desc, eq, gt, inArray, isNull, lt, or, sql } from 'drizzle-orm'
 import type { Membership } from '#auth/groups.ts'
-import type { Database } from '#db/client.ts'
+import type { Database, Transaction } from '#db/client.ts'
 import type { QueryRunner } from '#db/query-runner.ts'
 import { apiKey, appUser, groupMember } from '#db/schema/auth.ts'
 import type { PageRequest } from '#lib/page.ts'
@@ -34,7 +34,6 @@ export type AddKeyResult = 'added' | 'too-many' | 'no-owner'
 
 /** Writes the audit entry, in the same transaction. */
 type RecordAudit = (transaction: Transaction) => Promise<void>
-type Transaction = Parameters<Parameters<Database['drizzle']['transaction']>[0]>[0]
 type Handle = Database['drizzle']
 
 /** Keys per statement. */

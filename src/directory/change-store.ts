@@ -3,11 +3,9 @@ import type { Actor, AuditEntry } from '#audit/audit.ts'
 import type { Audit } from '#audit/store.ts'
 import type { Auth, Changes } from '#auth/auth.ts'
 import { basePermission, groupsPermission, type Permission } from '#auth/permissions.ts'
-import type { Database } from '#db/client.ts'
+import type { Database, Transaction } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { AppError } from '#lib/errors.ts'
-
-export type Transaction = Parameters<Parameters<Database['drizzle']['transaction']>[0]>[0]
 
 /** What the stores of the directory share. */
 export type DirectoryDeps = {

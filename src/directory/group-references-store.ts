@@ -1,8 +1,7 @@
 import { arrayContains, eq, sql } from 'drizzle-orm'
-import type { Database } from '#db/client.ts'
+import type { Database, Transaction } from '#db/client.ts'
 import { agent, agentsChannel } from '#db/schema/agents.ts'
 import { asRecord } from '#lib/json.ts'
-import type { Transaction } from './change-store.ts'
 
 /**
  * Removes the shares and agent visibilities that name a group, so that another group of this name does

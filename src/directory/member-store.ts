@@ -1,10 +1,11 @@
 import { and, eq, gt, sql } from 'drizzle-orm'
 import type { Actor } from '#audit/audit.ts'
+import type { Transaction } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { appUser, groupMember, userGroup } from '#db/schema/auth.ts'
 import { AppError } from '#lib/errors.ts'
 import { type Page, type PageRequest, pageOf } from '#lib/page.ts'
-import { conflict, type DirectoryDeps, type Transaction } from './change-store.ts'
+import { conflict, type DirectoryDeps } from './change-store.ts'
 import { findGroup } from './group-store.ts'
 import { findUser, type Source, type User } from './user-store.ts'
 

@@ -1,12 +1,13 @@
 import { and, eq, like, or, type SQL, sql } from 'drizzle-orm'
 import type { Actor } from '#audit/audit.ts'
 import { isPermission, type Permission, sortPermissions } from '#auth/permissions.ts'
+import type { Transaction } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { appGroup, appUser, userGroup } from '#db/schema/auth.ts'
 import { AppError } from '#lib/errors.ts'
 import type { JsonObject } from '#lib/json.ts'
 import { type Page, type PageRequest, pageOf } from '#lib/page.ts'
-import { conflict, type DirectoryDeps, type Transaction } from './change-store.ts'
+import { conflict, type DirectoryDeps } from './change-store.ts'
 
 const columns = {
   id: appUser.id,

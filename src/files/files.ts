@@ -1,4 +1,4 @@
-import type { Transaction } from '#jobs/jobs.ts'
+import type { Transaction } from '#db/client.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { StoredContent } from '#storage/storage.ts'
 

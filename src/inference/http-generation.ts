@@ -6,7 +6,7 @@ import { EventStreamParser, type ServerSentEvent } from './event-stream.ts'
 import { type EventBatch, type GenerationEvent, type Relay, withRelay } from './events.ts'
 import type { Chunk, UpstreamHttpResponse } from './transport.ts'
 import type { AdapterContext } from './upstream.ts'
-import { hideUpstreamIn } from './upstream-error.ts'
+import { hideUpstreamIn, refusalText } from './upstream-error.ts'
 import { targetName } from './upstream-fields.ts'
 import { type RelayError, readText, requestHeaders, requireSuccess } from './upstream-http.ts'
 
@@ -46,8 +46,9 @@ export type PreparedRequest = {
 
 type Answered = { readonly response: UpstreamHttpResponse; readonly decoder: Decoder }
 
+const streamingTargetsMax = 1_024
 /** Targets that refused a request without streaming. */
-const streamingTargets = createLru<string, true>(1_024)
+const streamingTargets = createLru<string, true>(streamingTargetsMax)
 
 /** How much of an unreadable response is kept for the log. */
 const causeCharsMax = 500
@@ -134,7 +135,7 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
   /** Sends the request. A response that is not a stream is read and decoded completely. */
   async #send(out: GenerationEvent[]): Promise<Decoder> {
     const { limits } = this.#context
-    const { response, decoder } = await this.#requestWhole()
+    const { response, decoder } = await this.#requestAnyForm()
     if (isEventStream(response)) {
       const parser = new EventStreamParser(limits)
       this.#body = { chunks: response.chunks, parser, decoder }
@@ -145,7 +146,7 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
   }
 
   /** Requests a whole response where no events are needed, unless the target only streams. */
-  async #requestWhole(): Promise<Answered> {
+  async #requestAnyForm(): Promise<Answered> {
     const target = targetName(this.#context)
     const streamed = this.#context.streamed || streamingTargets.get(target) === true
     try {
@@ -267,7 +268,7 @@ function decodeJson(body: string, decoder: Decoder, out: GenerationEvent[]): Fai
 /** Whether the upstream refused a request because it did not stream. */
 function isStreamingRequired(error: unknown): boolean {
   if (!(error instanceof AppError) || error.kind !== 'invalid_request') return false
-  return /\bstream(ing|ed)?\b/i.test(`${error.message} ${JSON.stringify(error.cause ?? '')}`)
+  return /\bstream(ing|ed)?\b/i.test(refusalText(error))
 }
 
 export function acceptOf(streamed: boolean): string {

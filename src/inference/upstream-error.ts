@@ -192,3 +192,8 @@ function readDetails(details: unknown): string | null {
   })
   return sentences.length === 0 ? null : sentences.join('; ')
 }
+
+/** Everything that an upstream said when it refused a request. */
+export function refusalText({ message, cause }: AppError): string {
+  return `${message} ${JSON.stringify(cause ?? '')}`
+}

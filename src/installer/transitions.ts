@@ -1,4 +1,4 @@
-import type { Transaction } from '#jobs/jobs.ts'
+import type { Transaction } from '#db/client.ts'
 import { AppError } from '#lib/errors.ts'
 import { isUuid } from '#lib/uuid.ts'
 import {

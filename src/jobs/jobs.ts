@@ -1,4 +1,4 @@
-import type { Database } from '#db/client.ts'
+import type { Database, Transaction } from '#db/client.ts'
 import { repeat } from '#lib/repeat.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -6,8 +6,6 @@ import { createJobRunner } from './runner.ts'
 import { createJobStore } from './store.ts'
 
 /** A database transaction: a job added with it exists if and only if the transaction commits. */
-export type Transaction = Parameters<Parameters<Database['drizzle']['transaction']>[0]>[0]
-
 export type Jobs = Awaited<ReturnType<typeof createJobs>>
 
 export type JobProcessor = {

@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm'
-import type { Database } from '#db/client.ts'
+import type { Database, Transaction } from '#db/client.ts'
 import { job } from '#db/schema/jobs.ts'
-import type { NewJob, QueueCount, Transaction } from './jobs.ts'
+import type { NewJob, QueueCount } from './jobs.ts'
 
 type LaneClaim = {
   readonly countMax: number

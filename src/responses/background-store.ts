@@ -1,9 +1,8 @@
 import { type SQL, sql } from 'drizzle-orm'
-import type { Database } from '#db/client.ts'
+import type { Database, Transaction } from '#db/client.ts'
 import type { QueryRunner } from '#db/query-runner.ts'
 import { job } from '#db/schema/jobs.ts'
 import { response, responseItem, responseLog, responseRunner } from '#db/schema/responses.ts'
-import type { Transaction } from '#jobs/jobs.ts'
 import {
   idRows,
   insertItems,

@@ -1,6 +1,6 @@
 import { builtInOwnerId } from '#agents/agents.ts'
 import type { Agents } from '#agents/store.ts'
-import type { Transaction } from '#jobs/jobs.ts'
+import type { Transaction } from '#db/client.ts'
 import { AppError } from '#lib/errors.ts'
 import {
   createBackgroundContext,

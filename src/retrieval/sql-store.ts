@@ -1,9 +1,8 @@
 import { type SQL, sql } from 'drizzle-orm'
-import type { Database } from '#db/client.ts'
+import type { Database, Transaction } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { share } from '#db/schema/files.ts'
 import { collection } from '#db/schema/retrieval.ts'
-import type { Transaction } from '#jobs/jobs.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { sqlStateOf } from '#lib/sql-state.ts'
 

@@ -1,6 +1,6 @@
+import type { Transaction } from '#db/client.ts'
 import type { Embedders } from '#embedding/embedder.ts'
 import type { Files } from '#files/tree.ts'
-import type { Transaction } from '#jobs/jobs.ts'
 import type { IsExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestContext, RequestPrincipal } from '#lib/request-context.ts'

@@ -1,5 +1,5 @@
 import type { Config } from '#config/schema.ts'
-import type { Transaction } from '#jobs/jobs.ts'
+import type { Transaction } from '#db/client.ts'
 import { type IsExpected, requireExpected } from '#lib/entity-tag.ts'
 import { type Page, pageOf } from '#lib/page.ts'
 import { repeat } from '#lib/repeat.ts'

@@ -1,8 +1,7 @@
 import { desc, eq, gt, lt, lte, sql } from 'drizzle-orm'
-import type { Database } from '#db/client.ts'
+import type { Database, Transaction } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { settingsRevision } from '#db/schema/settings.ts'
-import type { Transaction } from '#jobs/jobs.ts'
 import { type Flat, flatten, nest } from './patch.ts'
 
 export type SettingsDatabase = Pick<Database, 'drizzle' | 'listen' | 'notifyOnCommit'>

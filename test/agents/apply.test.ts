@@ -2,30 +2,13 @@ import { expect, test } from 'bun:test'
 import type { Agent } from '#agents/agents.ts'
 import { applyAgent } from '#agents/apply.ts'
 import { makeRequest } from '#test/support/generation.ts'
+import { sampleAgent } from './sample-agent.ts'
 
 /** Fields that only the Messages protocol has. */
 
 const agent: Agent = {
-  id: '01a1ff5c-90a1-7723-840a-77023c0ccf4d',
-  ownerId: '01a1ff5c-90a1-8723-840a-77023c0ccf4d',
-  createdAt: new Date(0),
-  updatedAt: new Date(0),
-  name: 'A',
-  description: null,
-  model: 'm',
-  instructions: null,
-  tools: [],
-  collections: [],
-  sampling: {
-    temperature: null,
-    topP: null,
-    topK: 7,
-    presencePenalty: null,
-    frequencyPenalty: null,
-    maxOutputTokens: null,
-    reasoningEffort: 'high',
-  },
-  visibility: { kind: 'owner' },
+  ...sampleAgent,
+  sampling: { ...sampleAgent.sampling, topK: 7, reasoningEffort: 'high' },
 }
 
 test('without an agent a request is unchanged', () => {

@@ -2,36 +2,14 @@ import { expect, test } from 'bun:test'
 import type { Agent } from '#agents/agents.ts'
 import { createCallableAgents } from '#agents/callable-agents.ts'
 import { AppError } from '#lib/errors.ts'
+import { sampleAgent } from './sample-agent.ts'
 
 /** The agents of model lists and of requests are read from the database once, until one changes. */
-
-const agent: Agent = {
-  id: '01a1ff5c-90a1-7723-840a-77023c0ccf4d',
-  ownerId: '01a1ff5c-90a1-8723-840a-77023c0ccf4d',
-  createdAt: new Date(0),
-  updatedAt: new Date(0),
-  name: 'A',
-  description: null,
-  model: 'm',
-  instructions: null,
-  tools: [],
-  collections: [],
-  sampling: {
-    temperature: null,
-    topP: null,
-    topK: null,
-    presencePenalty: null,
-    frequencyPenalty: null,
-    maxOutputTokens: null,
-    reasoningEffort: null,
-  },
-  visibility: { kind: 'owner' },
-}
 
 const ann = { userId: 'ann', groups: ['users'] }
 
 /** A store that counts its reads, and the notifications of another replica. */
-async function startCache(read: () => Promise<readonly Agent[]> = async () => [agent]) {
+async function startCache(read: () => Promise<readonly Agent[]> = async () => [sampleAgent]) {
   let reads = 0
   let notify = () => {}
   const count = () => {
@@ -52,7 +30,7 @@ async function startCache(read: () => Promise<readonly Agent[]> = async () => [a
 type Cache = Awaited<ReturnType<typeof startCache>>
 const reading: [string, (cache: Cache) => Promise<unknown>][] = [
   ['a list', ({ agents }) => agents.list(ann)],
-  ['an agent', ({ agents }) => agents.find(ann, agent.id)],
+  ['an agent', ({ agents }) => agents.find(ann, sampleAgent.id)],
 ]
 
 test.each(reading)('%s is read once', async (_, read) => {
@@ -87,7 +65,7 @@ test.each(reading)('%s that was read before a change is not kept', async (_, rea
   const cache = await startCache(() => found.promise)
   const before = read(cache)
   cache.notify()
-  found.resolve([agent])
+  found.resolve([sampleAgent])
   await before
   await read(cache)
   expect(cache.reads()).toBe(2)
@@ -100,11 +78,11 @@ test('a failure, an unknown agent and a long list are not kept', async () => {
   expect(failing.reads()).toBe(2)
 
   const empty = await startCache(async () => [])
-  expect(await empty.agents.find(ann, agent.id)).toBeUndefined()
-  await empty.agents.find(ann, agent.id)
+  expect(await empty.agents.find(ann, sampleAgent.id)).toBeUndefined()
+  await empty.agents.find(ann, sampleAgent.id)
   expect(empty.reads()).toBe(2)
 
-  const long = await startCache(async () => Array.from({ length: 101 }, () => agent))
+  const long = await startCache(async () => Array.from({ length: 101 }, () => sampleAgent))
   expect(await long.agents.list(ann)).toHaveLength(101)
   await long.agents.list(ann)
   expect(long.reads()).toBe(2)

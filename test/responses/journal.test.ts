@@ -208,7 +208,7 @@ test('discarding waits for the write in flight, which may hold the response', as
   expect(isDiscarded).toBe(true)
 })
 
-test('a refused end is told from a stored one', async () => {
+test('a refused end is distinguished from a stored one', async () => {
   const { entries, outcomes, end } = openEntries(2, () => Promise.resolve(new Set(['resp_1'])))
   for (const entry of entries) end(entry)
   await advanceUntil(() => outcomes.length === 2)

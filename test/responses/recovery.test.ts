@@ -151,7 +151,7 @@ test('what others ended or deleted is noticed here', async () => {
   expect(overheard).toEqual(['two cancelled', 'three deleted'])
 })
 
-test('other workers are told of unstored responses, once and when they can be reached', async () => {
+test('unstored responses are announced to other workers once, when these can be reached', async () => {
   const { announced, state, unstored } = await start()
   state.isAway = true
   unstored.addOwn({ id: 'one', ownerId: 'ann' })

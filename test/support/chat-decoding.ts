@@ -1,3 +1,4 @@
+import { expect } from 'bun:test'
 import { EventStreamParser } from '#inference/event-stream.ts'
 import type { GenerationEvent } from '#inference/events.ts'
 import type { GenerationRequest } from '#inference/request.ts'
@@ -36,11 +37,15 @@ export function decodePayloads(payloads: readonly unknown[], options?: DecodingO
   })
 }
 
-function decode(
-  { request, ...options }: DecodingOptions,
-  feed: (push: (message: { event: string; data: string }) => void) => void,
-): Decoded {
-  const decoder = new ChatDecoder({
+/** The event that ends the payloads, which must not fail. */
+export function finishOf(payloads: readonly unknown[]) {
+  const { events, error } = decodePayloads(payloads)
+  expect(error).toBeNull()
+  return events.find((event) => event.type === 'finish')
+}
+
+export function makeDecoder({ request, ...options }: DecodingOptions = {}): ChatDecoder {
+  return new ChatDecoder({
     toolNames: createToolNames(makeRequest(request)),
     thinkTags: false,
     logprobs: false,
@@ -48,6 +53,13 @@ function decode(
     toolArgumentCharsMax: 65_536,
     ...options,
   })
+}
+
+function decode(
+  options: DecodingOptions,
+  feed: (push: (message: { event: string; data: string }) => void) => void,
+): Decoded {
+  const decoder = makeDecoder(options)
   const grammar = createGrammar()
   const events: GenerationEvent[] = []
   let error: AppError | null = null

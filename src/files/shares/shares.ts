@@ -1,8 +1,8 @@
-import { auditChange } from '#files/audit-store.ts'
+import { recordChange } from '#db/audit-entries.ts'
+import type { Transaction } from '#db/client.ts'
 import { isAtLeast, type Role, rankOfRole } from '#files/files.ts'
 import { requireNode, requireRole } from '#files/tree/checks.ts'
 import { createTreeStore, type FilesDatabase, findNode } from '#files/tree/store.ts'
-import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { refused } from '#lib/unprocessable.ts'
@@ -94,7 +94,7 @@ export function createShares(deps: { database: FilesDatabase; now: () => Date })
       principal: { type, id },
       role,
     })
-    return auditChange(transaction, principal, {
+    return recordChange(transaction, principal, {
       kind: resource.type,
       id: resource.id,
       action,

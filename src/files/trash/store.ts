@@ -1,9 +1,8 @@
 import { type SQL, sql } from 'drizzle-orm'
-import type { Database } from '#db/client.ts'
+import type { Database, Transaction } from '#db/client.ts'
 import { type FileHooks, type Role, roleOfRank } from '#files/files.ts'
 import { arrayText, type Handle, millis, principalArguments, rankOn } from '#files/record-store.ts'
 import { type NodeRef, type Subtree, subtreeOf, type TreeLocation } from '#files/tree/store.ts'
-import type { Transaction } from '#jobs/jobs.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 
 export type TrashedNode = NodeRef &

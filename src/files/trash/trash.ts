@@ -1,4 +1,5 @@
-import { auditChange } from '#files/audit-store.ts'
+import { recordChange } from '#db/audit-entries.ts'
+import type { Transaction } from '#db/client.ts'
 import { type FileHooks, isAtLeast, notifyInBatches, type OnConflict } from '#files/files.ts'
 import { nameKey } from '#files/names.ts'
 import type { NodeRecord } from '#files/record.ts'
@@ -20,7 +21,6 @@ import {
   writeNode,
 } from '#files/tree/store.ts'
 import type { NodeOfKind, TreeDeps } from '#files/tree.ts'
-import type { Transaction } from '#jobs/jobs.ts'
 import type { IsExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
 import { type PeriodicTask, repeat } from '#lib/repeat.ts'
@@ -68,7 +68,7 @@ export const removeNode =
       const counts = { files, folders: nodes.length - files }
       const after = { in_trash: true, ...(kind === 'folder' ? counts : {}) }
       const entry = { kind, id, action: 'delete', before: { name }, after, at: deps.now() }
-      await auditChange(transaction, principal, entry)
+      await recordChange(transaction, principal, entry)
       return counts
     })
 
@@ -88,7 +88,7 @@ export const deleteFile =
       await notifyInBatches(deps.hooks, transaction, 'deleted', [{ id, kind: 'file' }])
       await deleteNode(transaction, id)
       const entry = { kind: 'file' as const, id, action: 'delete', at: deps.now() }
-      await auditChange(transaction, principal, { ...entry, after: { in_trash: false } })
+      await recordChange(transaction, principal, { ...entry, after: { in_trash: false } })
     })
 
 /**
@@ -112,7 +112,7 @@ export const restoreNode =
         requireRetained(deps, trashed)
         await restoreSubtree(deps, transaction, trashed, onConflict)
         const entry = { kind, id, action: 'restore', after: { name: trashed.name }, at: deps.now() }
-        await auditChange(transaction, principal, entry)
+        await recordChange(transaction, principal, entry)
       }
       const record = await readRecord(transaction, principal, id)
       if (record === undefined) throw nodeNotFound(kind, id)

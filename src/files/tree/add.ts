@@ -1,10 +1,10 @@
-import { auditChange } from '#files/audit-store.ts'
+import { recordChange } from '#db/audit-entries.ts'
+import type { Transaction } from '#db/client.ts'
 import type { NewContent, NewFile, OnConflict } from '#files/files.ts'
 import { duplicateKey, nameKey, parseName } from '#files/names.ts'
 import type { FileRecord } from '#files/record.ts'
 import { readRecord } from '#files/record-store.ts'
 import type { TreeDeps } from '#files/tree.ts'
-import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import {
@@ -78,7 +78,7 @@ export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps
     const { kind, name, copiedFrom } = node
     const copied = copiedFrom === undefined ? {} : { copied_from: copiedFrom }
     const after = { name, folder_id: parentId, ...copied }
-    return auditChange(transaction, principal, { kind, id, action: 'create', after, at: now() })
+    return recordChange(transaction, principal, { kind, id, action: 'create', after, at: now() })
   }
 
   /** The sweep may have removed unused content between the upload and this call. */
@@ -105,7 +105,7 @@ export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps
     await touchNode(transaction, id, now())
     const after = { sha256: file.content.sha256 }
     const entry = { kind: 'file' as const, id, action: 'update_content', after, at: now() }
-    await auditChange(transaction, principal, entry)
+    await recordChange(transaction, principal, entry)
     return notifyContent(change, file)
   }
 

@@ -1,11 +1,11 @@
+import { recordChange } from '#db/audit-entries.ts'
+import type { Transaction } from '#db/client.ts'
 import { mergeAttributes } from '#files/attributes.ts'
-import { auditChange } from '#files/audit-store.ts'
 import { notifyInBatches, type OnConflict } from '#files/files.ts'
 import { nameKey, parseName } from '#files/names.ts'
 import type { NodeRecord } from '#files/record.ts'
 import { readRecord } from '#files/record-store.ts'
 import type { NodeOfKind, TreeDeps } from '#files/tree.ts'
-import type { Transaction } from '#jobs/jobs.ts'
 import type { IsExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
@@ -91,7 +91,7 @@ export const changeNode =
         after: { name: record.name, folder_id: location.parentId, ...attributes?.after },
       }
       const entry = { kind, id, action: 'update', ...changes, at: deps.now() }
-      await auditChange(transaction, principal, entry)
+      await recordChange(transaction, principal, entry)
       return record
     })
   }

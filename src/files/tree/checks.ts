@@ -1,6 +1,6 @@
+import type { Transaction } from '#db/client.ts'
 import { isAtLeast, type OnConflict, type Role } from '#files/files.ts'
 import { nameKey, numberedName } from '#files/names.ts'
-import type { Transaction } from '#jobs/jobs.ts'
 import { type IsExpected, requireExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'

@@ -1,9 +1,8 @@
 import { sql } from 'drizzle-orm'
-import type { Database } from '#db/client.ts'
+import type { Database, Transaction } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { type Attributes, type NewContent, type Role, roleOfRank } from '#files/files.ts'
 import { arrayText, type Handle, rankOn } from '#files/record-store.ts'
-import type { Transaction } from '#jobs/jobs.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { StoredContent } from '#storage/storage.ts'
 

@@ -1,6 +1,8 @@
 import type { Config } from '#config/schema.ts'
+import { recordChange } from '#db/audit-entries.ts'
+import type { Transaction } from '#db/client.ts'
 import type { Embedders } from '#embedding/embedder.ts'
-import type { Jobs, Transaction } from '#jobs/jobs.ts'
+import type { Jobs } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import {
   actingPrincipal,
@@ -13,7 +15,7 @@ import type { IndexSpec } from '#retrieval/index/chunk.ts'
 import { type ChunkTables, withModelErrors } from '#retrieval/index/tables.ts'
 import { createRunner } from '#retrieval/sql-store.ts'
 import type { ConfigValues } from '#settings/schema.ts'
-import { auditCollection, auditedFields } from './audit-store.ts'
+import { auditedFields } from './audited-fields.ts'
 import type { Collection, CollectionChange, NewCollection, PageRequest } from './collections.ts'
 import { folderSyncHandler, folderSyncQueue, syncFolder } from './folder-store.ts'
 import { findAccess, findByReferences, readNames } from './lookup-store.ts'
@@ -132,8 +134,8 @@ export function createCollections(deps: CollectionsDeps) {
             }
             const { name } = params
             const after = { name, access_mode: accessMode, folder_id: folderId }
-            const entry = { id, action: 'create', after, at: now() }
-            await auditCollection(transaction, actingPrincipal(context), entry)
+            const entry = { kind: 'collection' as const, id, action: 'create', after, at: now() }
+            await recordChange(transaction, actingPrincipal(context), entry)
             return readCollection(transaction, caller, id)
           }),
         )
@@ -198,7 +200,8 @@ export function createCollections(deps: CollectionsDeps) {
             ...(isOpened || isNewFolder ? { folderSharedBy: sharedBy } : {}),
             updatedAt: now(),
           })
-          await auditCollection(transaction, caller, {
+          await recordChange(transaction, caller, {
+            kind: 'collection',
             id: known.id,
             action: 'update',
             before: auditedFields(known, change),
@@ -229,7 +232,8 @@ export function createCollections(deps: CollectionsDeps) {
         await deleteUnusedChunks(transaction, fileIds)
         const { id, name, accessMode } = seen
         const before = { name, access_mode: accessMode, files: fileIds.length }
-        await auditCollection(transaction, caller, { id, action: 'delete', before, at: now() })
+        const entry = { kind: 'collection' as const, id, action: 'delete', before, at: now() }
+        await recordChange(transaction, caller, entry)
       })
       return seen
     },

@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm'
-import type { Database } from '#db/client.ts'
-import type { JobHandler, Transaction } from '#jobs/jobs.ts'
+import type { Database, Transaction } from '#db/client.ts'
+import type { JobHandler } from '#jobs/jobs.ts'
 import { asRecord } from '#lib/json.ts'
 import { uuidArray } from '#retrieval/sql-store.ts'
 import {

@@ -1,7 +1,8 @@
 import { type SQL, sql } from 'drizzle-orm'
+import type { Transaction } from '#db/client.ts'
 import { collectionExclusion, embeddingIndex, fileIndex } from '#db/schema/retrieval.ts'
 import type { Attributes } from '#files/files.ts'
-import type { Jobs, Transaction } from '#jobs/jobs.ts'
+import type { Jobs } from '#jobs/jobs.ts'
 import { deleteChunks } from '#retrieval/index/store.ts'
 import { uuidArray } from '#retrieval/sql-store.ts'
 

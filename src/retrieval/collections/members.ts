@@ -1,10 +1,10 @@
+import { recordChange } from '#db/audit-entries.ts'
+import type { Transaction } from '#db/client.ts'
 import type { Attributes, FileChange, FileHooks, Role } from '#files/files.ts'
-import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { refused } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
-import { auditCollection } from './audit-store.ts'
 import type { Member, MemberFilter, NewMember, Page, PageRequest } from './collections.ts'
 import { syncMovedFiles } from './folder-store.ts'
 import { type CollectionAccess, findAccess } from './lookup-store.ts'
@@ -98,7 +98,8 @@ export function createMembers(deps: MembersDeps) {
         if (own === undefined) throw fileNotFound(fileId)
         const attributes = change(own.attributes)
         await setMemberAttributes(transaction, { collectionId, fileId }, attributes)
-        await auditCollection(transaction, caller, {
+        await recordChange(transaction, caller, {
+          kind: 'collection',
           id: collectionId,
           action: 'file.update',
           before: { file_id: fileId, attributes: own.attributes },
@@ -203,8 +204,9 @@ async function add(
   await addMembers(transaction, added, deps)
   await touchCollections(transaction, [collectionId])
   const after = { file_ids: fileIds, access_mode: collection.accessMode }
-  const entry = { id: collectionId, action: 'file.add', after, at: deps.now() }
-  await auditCollection(transaction, caller, entry)
+  const at = deps.now()
+  const entry = { kind: 'collection' as const, id: collectionId, action: 'file.add', after, at }
+  await recordChange(transaction, caller, entry)
   if (await exceedsFilesMax(transaction, collectionId, deps.filesMax)) {
     const message = `The collection "${collection.name}" has ${deps.filesMax} files, which is the limit.`
     throw new AppError('unprocessable', message, { code: 'collection_full' })
@@ -248,7 +250,8 @@ function auditRemoval(
   { id, fileId, at }: { id: string; fileId: string; at: Date },
 ): Promise<void> {
   const before = { file_id: fileId }
-  return auditCollection(transaction, caller, { id, action: 'file.remove', before, at })
+  const entry = { kind: 'collection' as const, id, action: 'file.remove', before, at }
+  return recordChange(transaction, caller, entry)
 }
 
 async function removeMember(

@@ -1,8 +1,7 @@
 import { eq, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
-import type { Database } from '#db/client.ts'
+import type { Database, Transaction } from '#db/client.ts'
 import { collection } from '#db/schema/retrieval.ts'
 import { roleOfRank } from '#files/files.ts'
-import type { Transaction } from '#jobs/jobs.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
 import {

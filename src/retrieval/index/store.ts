@@ -1,7 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm'
-import type { Database } from '#db/client.ts'
+import type { Database, Transaction } from '#db/client.ts'
 import { embeddingIndex, fileIndex } from '#db/schema/retrieval.ts'
-import type { Transaction } from '#jobs/jobs.ts'
 import { assert } from '#lib/assert.ts'
 import { instant, uuidArray } from '#retrieval/sql-store.ts'
 import type { Chunk, ChunkIndex, EmbeddedChunk, IndexSpec } from './chunk.ts'

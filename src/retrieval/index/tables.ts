@@ -1,4 +1,5 @@
-import type { JobHandler, Jobs, Transaction } from '#jobs/jobs.ts'
+import type { Transaction } from '#db/client.ts'
+import type { JobHandler, Jobs } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord } from '#lib/json.ts'
 import type { ChunkIndex, EmbeddedChunk, IndexSpec } from './chunk.ts'

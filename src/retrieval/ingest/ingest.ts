@@ -1,5 +1,6 @@
+import type { Transaction } from '#db/client.ts'
 import type { Embedders } from '#embedding/embedder.ts'
-import type { Jobs, RunningJob, Transaction } from '#jobs/jobs.ts'
+import type { Jobs, RunningJob } from '#jobs/jobs.ts'
 import { AppError, type ErrorKind, toAppError } from '#lib/errors.ts'
 import { asRecord } from '#lib/json.ts'
 import { repeat } from '#lib/repeat.ts'

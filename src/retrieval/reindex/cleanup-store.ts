@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
+import type { Transaction } from '#db/client.ts'
 import { fileIndex } from '#db/schema/retrieval.ts'
-import type { Transaction } from '#jobs/jobs.ts'
 import { deleteUnusedChunks, lockFiles } from '#retrieval/collections/member-store.ts'
 import { minFileId } from './file-store.ts'
 

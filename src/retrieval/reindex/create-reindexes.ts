@@ -1,14 +1,18 @@
+import { recordChange } from '#db/audit-entries.ts'
 import { createChangeNotifier } from '#db/change-notifier.ts'
-import type { Transaction } from '#jobs/jobs.ts'
+import type { Transaction } from '#db/client.ts'
 import { AppError } from '#lib/errors.ts'
-import type { RequestContext, RequestPrincipal } from '#lib/request-context.ts'
+import {
+  actingPrincipal,
+  type RequestContext,
+  type RequestPrincipal,
+} from '#lib/request-context.ts'
 import { refused } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { Page, PageRequest } from '#retrieval/collections/collections.ts'
 import { findByReferences } from '#retrieval/collections/lookup-store.ts'
 import { requireDims } from '#retrieval/index/tables.ts'
 import { applyAction } from './actions.ts'
-import { auditReindex } from './audit-store.ts'
 import { reindexQueue } from './cleanup.ts'
 import { processReindexJobs } from './driver.ts'
 import { countFiles, listFailures } from './file-store.ts'
@@ -124,7 +128,8 @@ export async function createReindexes(deps: ReindexDeps & { intervals?: ReindexI
           embedding_model: target.model,
           collection_ids: planned.collectionIds,
         }
-        await auditReindex(transaction, context, { id, action: 'start', after, at: now() })
+        const entry = { kind: 'reindex' as const, id, action: 'start', after, at: now() }
+        await recordChange(transaction, actingPrincipal(context), entry)
       })
       return find(id)
     },
@@ -163,7 +168,8 @@ export async function createReindexes(deps: ReindexDeps & { intervals?: ReindexI
         if (changed.version !== state.version) {
           const before = { status: state.status }
           const after = { status: changed.status }
-          await auditReindex(transaction, context, { id, action, before, after, at: now() })
+          const entry = { kind: 'reindex' as const, id, action, before, after, at: now() }
+          await recordChange(transaction, actingPrincipal(context), entry)
         }
         return readProgress(transaction, changed, now())
       }),

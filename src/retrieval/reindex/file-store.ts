@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm'
+import type { Transaction } from '#db/client.ts'
 import { fileIndex, reindexDeletedFile } from '#db/schema/retrieval.ts'
-import type { Transaction } from '#jobs/jobs.ts'
 import type { Page, PageRequest } from '#retrieval/collections/collections.ts'
 import { lockFiles } from '#retrieval/collections/member-store.ts'
 import { readPage } from '#retrieval/collections/store.ts'

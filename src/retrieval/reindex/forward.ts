@@ -1,4 +1,4 @@
-import type { Transaction } from '#jobs/jobs.ts'
+import type { Transaction } from '#db/client.ts'
 import { createBackgroundContext } from '#lib/request-context.ts'
 import { reindexQueue } from './cleanup.ts'
 import {

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
+import type { Transaction } from '#db/client.ts'
 import { collection, embeddingIndex } from '#db/schema/retrieval.ts'
-import type { Transaction } from '#jobs/jobs.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
 import { instant, uuidArray } from '#retrieval/sql-store.ts'
 import { type Handle, lockIndex, type ReindexState, updateIndex } from './store.ts'

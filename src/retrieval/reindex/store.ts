@@ -1,7 +1,6 @@
 import { and, eq, inArray, ne, or, type SQL, sql } from 'drizzle-orm'
-import type { Database } from '#db/client.ts'
+import type { Database, Transaction } from '#db/client.ts'
 import { embeddingIndex, reindex } from '#db/schema/retrieval.ts'
-import type { Transaction } from '#jobs/jobs.ts'
 import type { Page, PageRequest } from '#retrieval/collections/collections.ts'
 import { readPage } from '#retrieval/collections/store.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'

@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm'
-import type { Transaction } from '#jobs/jobs.ts'
+import type { Transaction } from '#db/client.ts'
 import { chunkTable, type IndexDatabase, vectorText, vectorType } from '#retrieval/index/store.ts'
 import type { Hit } from './fuse.ts'
 import { type KeywordTier, keywordTiers } from './keywords.ts'

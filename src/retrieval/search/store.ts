@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
+import type { Transaction } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { collection, embeddingIndex } from '#db/schema/retrieval.ts'
-import type { Transaction } from '#jobs/jobs.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { CollectionIndex } from '#retrieval/collections/collections.ts'

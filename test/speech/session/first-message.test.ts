@@ -106,11 +106,14 @@ describe('the first message', () => {
   })
 
   test('must arrive in time', async () => {
-    const hasty = startSpeechServer(gateway, { speech: { handshakeMs: 300 } })
-    const client = await openSpeech(hasty.port, { token })
+    const shortHandshake = startSpeechServer(gateway, { speech: { handshakeMs: 300 } })
+    const client = await openSpeech(shortHandshake.port, { token })
     expect(await client.refusal()).toMatchObject({ code: 'handshake_timeout', closeCode: 1008 })
-    await eventually('everything is released', () => hasty.sessions.metrics().connections === 0)
-    await hasty.stop()
+    await eventually(
+      'everything is released',
+      () => shortHandshake.sessions.metrics().connections === 0,
+    )
+    await shortHandshake.stop()
   })
 
   test('may be long text, unlike later messages', async () => {

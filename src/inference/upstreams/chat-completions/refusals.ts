@@ -1,3 +1,4 @@
+import { refusalText } from '#inference/upstream-error.ts'
 import { readRecords } from '#inference/upstream-fields.ts'
 import type { AppError } from '#lib/errors.ts'
 import type { JsonObject } from '#lib/json.ts'
@@ -33,7 +34,7 @@ export function learnRefusal(targetName: string, fields: ReadonlySet<string>): v
 /** The optional fields of a request that an error names; null if it names none. */
 export function readRefusal(error: AppError, body: JsonObject): string[] | null {
   if (error.kind !== 'invalid_request') return null
-  const text = `${error.message} ${JSON.stringify(error.cause ?? '')}`
+  const text = refusalText(error)
   const records = recordsWithFields(body)
   const named = optionalFields.filter(
     (name) =>

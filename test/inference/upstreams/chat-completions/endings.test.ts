@@ -1,35 +1,23 @@
 import { describe, expect, test } from 'bun:test'
 import type { ServerSentEvent } from '#inference/event-stream.ts'
 import type { GenerationEvent } from '#inference/events.ts'
-import { createToolNames } from '#inference/tools.ts'
-import { ChatDecoder } from '#inference/upstreams/chat-completions/decode.ts'
 import type { ErrorKind } from '#lib/errors.ts'
-import { callDelta, chunk, decodeBytes, decodePayloads } from '#test/support/chat-decoding.ts'
-import { makeRequest } from '#test/support/generation.ts'
+import {
+  callDelta,
+  chunk,
+  decodeBytes,
+  decodePayloads,
+  finishOf,
+  makeDecoder,
+} from '#test/support/chat-decoding.ts'
 
 const text = chunk({ content: 'Hello' })
 const stop = chunk({}, 'stop')
 const callDeltaCut = chunk(callDelta([0, 'a', 'look', '{"x":']))
 const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
 
-function finishOf(payloads: readonly unknown[]) {
-  const { events, error } = decodePayloads(payloads)
-  expect(error).toBeNull()
-  return events.find((event) => event.type === 'finish')
-}
-
 function failureOf(payloads: readonly unknown[]): ErrorKind | undefined {
   return decodePayloads(payloads).error?.kind
-}
-
-function makeDecoder() {
-  return new ChatDecoder({
-    toolNames: createToolNames(makeRequest()),
-    thinkTags: false,
-    logprobs: false,
-    takenCallIds: new Set(),
-    toolArgumentCharsMax: 1_000,
-  })
 }
 
 describe('the finish reason', () => {

@@ -1,28 +1,15 @@
 import { describe, expect, test } from 'bun:test'
 import type { GenerationEvent } from '#inference/events.ts'
-import { createToolNames } from '#inference/tools.ts'
-import { ChatDecoder } from '#inference/upstreams/chat-completions/decode.ts'
-import { callDelta, chunk, decodePayloads } from '#test/support/chat-decoding.ts'
-import { makeRequest } from '#test/support/generation.ts'
+import {
+  callDelta,
+  chunk,
+  decodePayloads,
+  finishOf,
+  makeDecoder,
+} from '#test/support/chat-decoding.ts'
 
 const text = chunk({ content: 'Hello' })
 const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
-
-function finishOf(payloads: readonly unknown[]) {
-  const { events, error } = decodePayloads(payloads)
-  expect(error).toBeNull()
-  return events.find((event) => event.type === 'finish')
-}
-
-function makeDecoder() {
-  return new ChatDecoder({
-    toolNames: createToolNames(makeRequest()),
-    thinkTags: false,
-    logprobs: false,
-    takenCallIds: new Set(),
-    toolArgumentCharsMax: 1_000,
-  })
-}
 
 describe('without a finish reason', () => {
   const complete = (text: string, reason = 'stop') => ({

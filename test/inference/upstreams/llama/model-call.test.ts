@@ -66,7 +66,7 @@ test('a caller that leaves waits no longer', async () => {
   await expect(waiting).rejects.toThrow('left')
 })
 
-test('a call that does not stop in time is stuck, and is told so once', () => {
+test('a call that does not stop in time is reported as stuck once', () => {
   const { call, stop, onStuck } = start()
   call.stop()
   call.stop()
