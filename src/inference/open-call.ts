@@ -1,3 +1,4 @@
+import { jitteredBackoffMs } from '#lib/backoff.ts'
 import { followSignal, sleep } from '#lib/deadline.ts'
 import { AppError, type ErrorKind, toAppError } from '#lib/errors.ts'
 import type { EventBatch, Usage } from './events.ts'
@@ -187,7 +188,7 @@ function pauseBeforeRetryMs(
   const isTransient = transientKinds.has(error.kind)
   if (policy.untriedUpstream) return isTransient || permanentKinds.has(error.kind) ? 0 : null
   if (!isTransient) return null
-  const jitteredMs = (0.5 + Math.random() / 2) * policy.backoffMs * 2 ** retries
+  const jitteredMs = jitteredBackoffMs(retries + 1, { firstMs: policy.backoffMs })
   const retryAfterMs = (error.retryAfterS ?? 0) * 1000
   return retryAfterMs > policy.retryAfterMaxMs ? null : Math.max(retryAfterMs, jitteredMs)
 }

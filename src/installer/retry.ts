@@ -1,3 +1,4 @@
+import { jitteredBackoffMs } from '#lib/backoff.ts'
 import { sleep } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import type { InstallerContext } from './installer.ts'
@@ -23,8 +24,8 @@ export async function withRetries<T>(
       if (bytesCompleted() > before) attempts = 1
       if (attempts >= settings.attemptsMax) throw error
       progress.logLine('warn', `${error.message} Retrying.`)
-      const doubledMs = Math.min(settings.backoffMs * 2 ** (attempts - 1), backoffMaxMs)
-      const waitMs = (0.5 + Math.random() / 2) * doubledMs
+      const pace = { firstMs: settings.backoffMs, maxMs: backoffMaxMs }
+      const waitMs = jitteredBackoffMs(attempts, pace)
       await sleep(Math.max(waitMs, (error.retryAfterS ?? 0) * 1000), signal)
     }
   }

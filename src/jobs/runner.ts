@@ -1,3 +1,4 @@
+import { jitteredBackoffMs } from '#lib/backoff.ts'
 import { sleep } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { type Log, redact } from '#telemetry/log.ts'
@@ -128,12 +129,11 @@ export function createJobRunner({ store, log, isStopped, onEnded }: JobRunnerDep
 }
 
 /**
- * Exponential backoff after attempt number `attempt`, jittered so that jobs that failed together do
- * not retry together, and at least the Retry-After of the error.
+ * Exponential backoff with jitter after attempt number `attempt`, and at least the Retry-After of the
+ * error.
  */
 function backoffMs(error: unknown, attempt: number): number {
-  const doubledMs = Math.min(backoffMinMs * 2 ** (attempt - 1), backoffMaxMs)
-  const jitteredMs = (0.5 + Math.random() / 2) * doubledMs
+  const jitteredMs = jitteredBackoffMs(attempt, { firstMs: backoffMinMs, maxMs: backoffMaxMs })
   const retryAfterMs = error instanceof AppError ? (error.retryAfterS ?? 0) * 1000 : 0
   return Math.max(jitteredMs, Math.min(retryAfterMs, retryAfterMaxMs))
 }

@@ -144,7 +144,7 @@ async function send({ socket }: Connection, answer: Answer, more: Headers): Prom
   const lines = Object.entries({ ...answer.headers, ...more })
     .filter(([, value]) => value !== null)
     .map(([name, value]) => `${name}: ${value}\r\n`)
-  await write(socket, Buffer.from(`HTTP/1.1 ${answer.status} As Told\r\n${lines.join('')}\r\n`))
+  await write(socket, Buffer.from(`HTTP/1.1 ${answer.status} Scripted\r\n${lines.join('')}\r\n`))
 }
 
 async function sendBody(

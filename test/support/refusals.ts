@@ -2,7 +2,7 @@ import { expect } from 'bun:test'
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import type { Gateway } from './gateway.ts'
 
-export type Told = {
+export type ReadFailure = {
   status: number
   code: string
   type: string
@@ -17,7 +17,7 @@ export type Told = {
  * The error of a failed response, after validating what all errors share: JSON in the shape of its
  * surface, and a request id that is also in a log line.
  */
-export async function readFailure(answer: Response, gateway: Gateway): Promise<Told> {
+export async function readFailure(answer: Response, gateway: Gateway): Promise<ReadFailure> {
   const text = await answer.text()
   expect(answer.headers.get('content-type') ?? '').toStartWith('application/json')
   const requestId = answer.headers.get('x-request-id') ?? ''

@@ -1,4 +1,5 @@
 import { isPermanent, type LogLine } from '#installer/sources/source.ts'
+import { jitteredBackoffMs } from '#lib/backoff.ts'
 import { sleep } from '#lib/deadline.ts'
 import type { AppError } from '#lib/errors.ts'
 
@@ -57,8 +58,8 @@ export function createRetryBudget(
       const isRefused = isPermanent(error) && fruitlessAttempts > 1
       if (isRefused || attempts >= attemptsMax || failures >= failuresMax) throw error
       logLine('warn', `${error.message} Retrying (${attempts} of ${attemptsMax}).`)
-      const doubledMs = Math.min(backoffMs * 2 ** fruitlessAttempts, backoffMaxMs)
-      const jitteredMs = (0.5 + Math.random() / 2) * doubledMs
+      const pace = { firstMs: backoffMs, maxMs: backoffMaxMs }
+      const jitteredMs = jitteredBackoffMs(fruitlessAttempts + 1, pace)
       const waitMs = bytesGained >= progressBytesMin ? 0 : jitteredMs
       await sleep(Math.max(waitMs, (error.retryAfterS ?? 0) * 1000), signal)
     },

@@ -37,15 +37,3 @@ export function describeEngine(config: EngineConfig, kindRateHz = defaultRateHz)
 export function openAborted(): EngineError {
   return new EngineError('unreachable', 'opening the session was cancelled')
 }
-
-/**
- * The pause after consecutive failures (1, 2, 3 …): exponential up to a limit, with jitter so that
- * simultaneous failures are not retried simultaneously.
- */
-export function backoffMs(
-  failures: number,
-  { firstMs, maxMs }: { readonly firstMs: number; readonly maxMs: number },
-): number {
-  const grownMs = Math.min(maxMs, firstMs * 2 ** Math.max(0, failures - 1))
-  return (0.5 + Math.random() / 2) * grownMs
-}

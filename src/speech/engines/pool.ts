@@ -1,4 +1,5 @@
 import type { EngineConfig } from '#config/schema.ts'
+import { jitteredBackoffMs } from '#lib/backoff.ts'
 import {
   type Engine,
   EngineError,
@@ -10,7 +11,7 @@ import {
 } from '#speech/engine.ts'
 import type { Log } from '#telemetry/log.ts'
 import { builtInEngine } from './demo.ts'
-import { backoffMs, type EngineDeps } from './engine-kind.ts'
+import type { EngineDeps } from './engine-kind.ts'
 import { createEngine } from './registry.ts'
 
 export type EngineChoice = {
@@ -157,7 +158,7 @@ function recordSuccess(pooled: PooledEngine): void {
 function recordFailure(pooled: PooledEngine, error: EngineError, log: Log): void {
   if (error.kind === 'busy' || error.kind === 'limit') return
   pooled.failures += 1
-  const pauseMs = backoffMs(pooled.failures, failureBackoff)
+  const pauseMs = jitteredBackoffMs(pooled.failures, failureBackoff)
   pooled.backoffUntil = performance.now() + pauseMs
   log.warn('speech engine failed, using it last', {
     engine: pooled.engine.name,

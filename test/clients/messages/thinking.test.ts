@@ -199,8 +199,8 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
         type: 'redacted_thinking',
         data: redactedThought,
       })
-      const elsewhere = { ...base, model: 'chat', messages: [secret, turn, again] }
-      expect((await client.messages.create(elsewhere)).stop_reason).toBe('end_turn')
+      const otherModel = { ...base, model: 'chat', messages: [secret, turn, again] }
+      expect((await client.messages.create(otherModel)).stop_reason).toBe('end_turn')
     }
   })
 

@@ -159,7 +159,7 @@ describe('a count is close to real tokenizers', () => {
 
 describe('counts are calibrated by reported usage', () => {
   const target = countedTarget('http://127.0.0.1:1/v1')
-  const elsewhere = { ...target, model: 'another-name' }
+  const otherTarget = { ...target, model: 'another-name' }
 
   /** Reports are taken in after the answer, so each is waited for. */
   async function learnUntil(
@@ -179,10 +179,10 @@ describe('counts are calibrated by reported usage', () => {
     const request = saying(textOf('greek'))
     const before = (await counter.count(request, [target], withTime)).tokens
     await learnUntil(counter, request, Math.round(before * 1.4))
-    const other = await counter.count(request, [elsewhere], withoutTime)
+    const other = await counter.count(request, [otherTarget], withoutTime)
     expect(other.tokens).toBe(before)
     const prose = saying(textOf('english'))
-    const untouched = (await counter.count(prose, [elsewhere], withTime)).tokens
+    const untouched = (await counter.count(prose, [otherTarget], withTime)).tokens
     expect((await counter.count(prose, [target], withTime)).tokens).toBeWithin(
       untouched,
       untouched + 4,

@@ -43,8 +43,8 @@ overEachTransport(import.meta.file, ({ test, kind }) => {
 
   test('an address is verified too, and is not sent as a server name', async () => {
     const server = await serveTls('localhost')
-    const elsewhere = await serveTls('elsewhere')
-    expect(await ask([server.url, elsewhere.url])).toEqual([
+    const otherServer = await serveTls('elsewhere')
+    expect(await ask([server.url, otherServer.url])).toEqual([
       { status: 200, text: 'ok', failure: 'null' },
       { refused: 'upstream_unreachable', why: 'ERR_TLS_CERT_ALTNAME_INVALID' },
     ])

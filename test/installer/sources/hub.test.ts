@@ -148,8 +148,8 @@ test('a gated repository requires a token, which only the hub receives', async (
   const named = { settings: { ...settings, hubToken: 'hf_secret' } }
   expect(pathsOf(await resolveSource(source(['config.json']), named))).toEqual(['config.json'])
   const other = serve()
-  const elsewhere = { kind: 'url', url: `${other.url}/x.json`, sha256: null } as const
-  await refusalOf(elsewhere, named)
+  const otherSource = { kind: 'url', url: `${other.url}/x.json`, sha256: null } as const
+  await refusalOf(otherSource, named)
   expect(other.questions.map(({ token }) => token)).not.toContain('Bearer hf_secret')
 })
 

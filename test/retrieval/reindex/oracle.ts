@@ -41,7 +41,7 @@ export function createOracle(harness: ReindexHarness): Oracle {
   const membersOf = (collection: string) =>
     files.filter(({ isLive, collections }) => isLive && collections.has(collection))
 
-  function judge(collection: string, found: readonly string[], isAtRest: boolean): void {
+  function checkFound(collection: string, found: readonly string[], isAtRest: boolean): void {
     const ids = found.map((entry) => entry.slice(0, entry.indexOf(':')))
     const members = membersOf(collection)
     expect(ids.length, 'no file is found twice').toBe(new Set(ids).size)
@@ -60,11 +60,11 @@ export function createOracle(harness: ReindexHarness): Oracle {
     files,
     added: (file) => files.push(file),
     async check(collection, mode) {
-      judge(collection, await harness.found(collection, everywhere, mode), false)
+      checkFound(collection, await harness.found(collection, everywhere, mode), false)
     },
     async checkAtRest(collection) {
       for (const mode of ['hybrid', 'vector', 'keyword'] as const) {
-        judge(collection, await harness.found(collection, everywhere, mode), true)
+        checkFound(collection, await harness.found(collection, everywhere, mode), true)
       }
       for (const { id, texts } of membersOf(collection)) {
         const own = texts.at(-1) ?? ''

@@ -213,8 +213,8 @@ test('the results of several queries are merged', async () => {
 
 test('a reranker orders and limits the results', async () => {
   const documents: string[][] = []
-  gateway.rerankers.set('judge', {
-    model: 'judge',
+  gateway.rerankers.set('scorer', {
+    model: 'scorer',
     async rerank(request) {
       documents.push([...request.documents])
       const scored = request.documents.map((text, index) => ({
@@ -224,7 +224,7 @@ test('a reranker orders and limits the results', async () => {
       return { results: scored.toSorted((a, b) => b.score - a.score), totalTokens: null }
     },
   })
-  Object.assign(gateway.settings, { reranker_model: 'judge', rerank_top_n: 2 })
+  Object.assign(gateway.settings, { reranker_model: 'scorer', rerank_top_n: 2 })
   const answer = await search({ queries: ['apples'], topK: 3 })
   expect(answer.results.map(({ text, score }) => ({ text, score }))[0]).toEqual({
     text: 'pears of file 2',
@@ -238,8 +238,8 @@ test('a reranker orders and limits the results', async () => {
 })
 
 test('a failing reranker leaves the order unchanged', async () => {
-  gateway.rerankers.set('judge', {
-    model: 'judge',
+  gateway.rerankers.set('scorer', {
+    model: 'scorer',
     rerank: () => Promise.reject(new AppError('upstream_error', 'It fails.')),
   })
   const plain = await search({ rerank: false, topK: 2 })

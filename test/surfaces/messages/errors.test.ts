@@ -14,17 +14,17 @@ let full: Gateway
 
 beforeAll(async () => {
   upstream = await upstreamThat({})
-  const offer = { url: upstream.baseUrl, key: 'an-upstream-credential', models: ['m'] }
+  const upstreamEntry = { url: upstream.baseUrl, key: 'an-upstream-credential', models: ['m'] }
   const retry = { retriesMax: 0 }
-  gateway = await startGateway({ upstream: [offer], retry })
+  gateway = await startGateway({ upstream: [upstreamEntry], retry })
   // A whole response has no first event.
-  const streaming = { ...offer, unstreamed: false }
+  const streaming = { ...upstreamEntry, unstreamed: false }
   shortDeadlines = await startGateway({
     upstream: [streaming],
     retry,
     deadlines: { firstEventMs: 50 },
   })
-  full = await startGateway({ upstream: [offer], retry, limits: { streamsMax: 1 } })
+  full = await startGateway({ upstream: [upstreamEntry], retry, limits: { streamsMax: 1 } })
 })
 afterAll(async () => {
   for (const started of [gateway, shortDeadlines, full]) await started.stop()

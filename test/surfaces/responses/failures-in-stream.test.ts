@@ -118,10 +118,10 @@ let shortDeadlines: Gateway
 
 beforeAll(async () => {
   upstream = await upstreamThat({})
-  const offer = { url: upstream.baseUrl, key: upstreamKey }
+  const upstreamEntry = { url: upstream.baseUrl, key: upstreamKey }
   const offers = [
-    { ...offer, models: ['m'] },
-    { ...offer, api: 'responses' as const, models: ['native'] },
+    { ...upstreamEntry, models: ['m'] },
+    { ...upstreamEntry, api: 'responses' as const, models: ['native'] },
   ]
   gateway = await startGateway({ upstream: offers })
   shortDeadlines = await startGateway({ upstream: offers, deadlines: { gapMs: 50 } })

@@ -22,12 +22,12 @@ let brief: Gateway
 
 beforeAll(async () => {
   upstream = await upstreamThat({})
-  const offer = { url: upstream.baseUrl, key: upstreamKey, models: ['m'] }
-  gateway = await startGateway({ upstream: [offer], retry: { retryAfterMaxMs: 1_000 } })
+  const upstreamEntry = { url: upstream.baseUrl, key: upstreamKey, models: ['m'] }
+  gateway = await startGateway({ upstream: [upstreamEntry], retry: { retryAfterMaxMs: 1_000 } })
   // A whole response has no first event.
-  const streaming = { ...offer, unstreamed: false }
+  const streaming = { ...upstreamEntry, unstreamed: false }
   shortDeadlines = await startGateway({ upstream: [streaming], deadlines: { firstEventMs: 50 } })
-  brief = await startGateway({ upstream: [offer], deadlines: { totalMs: 50 } })
+  brief = await startGateway({ upstream: [upstreamEntry], deadlines: { totalMs: 50 } })
 })
 afterAll(async () => {
   for (const started of [gateway, shortDeadlines, brief]) await started.stop()

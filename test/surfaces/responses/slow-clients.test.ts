@@ -23,11 +23,11 @@ let token: string
 
 beforeAll(async () => {
   upstream = await upstreamThat({})
-  const offer = [{ url: upstream.baseUrl, models: ['m'] }]
+  const upstreamEntries = [{ url: upstream.baseUrl, models: ['m'] }]
   // More than the kernel buffers for a stalled client, so that the gateway slows down the upstream.
   const limits = { outputCharsMax: 100_000_000 }
-  gateway = await startGateway({ upstream: offer, limits })
-  strict = await startGateway({ upstream: offer, limits, stream: { readerStallMs: 200 } })
+  gateway = await startGateway({ upstream: upstreamEntries, limits })
+  strict = await startGateway({ upstream: upstreamEntries, limits, stream: { readerStallMs: 200 } })
   token = await gateway.token()
 })
 afterAll(async () => {

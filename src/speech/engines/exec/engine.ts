@@ -1,7 +1,7 @@
 import type { EngineConfig } from '#config/schema.ts'
+import { jitteredBackoffMs } from '#lib/backoff.ts'
 import { EngineError } from '#speech/engine.ts'
 import {
-  backoffMs,
   describeEngine,
   type EngineDeps,
   type EngineKind,
@@ -134,7 +134,7 @@ class WarmPrograms {
   #backOff(error: unknown): void {
     if (this.#isClosed || this.#backoffTimer !== undefined) return
     this.#failures += 1
-    const pauseMs = backoffMs(this.#failures, restartBackoff)
+    const pauseMs = jitteredBackoffMs(this.#failures, restartBackoff)
     this.#deps.log.warn('warm speech engine program failed, restarting later', {
       engine: this.#config.name,
       failures: this.#failures,
