@@ -1,9 +1,12 @@
 /** A program: adds two jobs, starts one, and runs it until it is killed. */
 import { openDatabase } from '#db/client.ts'
+import { setRequestWait } from '#db/query-runner.ts'
 import { createJobs } from '#jobs/jobs.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
+import { helperTimeoutMs } from '#test/support/time-limits.ts'
 
 const [dataFolder = '', databaseUrl = ''] = Bun.argv.slice(2)
+setRequestWait(helperTimeoutMs)
 const database = await openDatabase({
   dataFolder,
   databaseUrl: databaseUrl === '' ? undefined : databaseUrl,

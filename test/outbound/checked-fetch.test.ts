@@ -153,16 +153,16 @@ test('silence before and within the response ends at the time limit', async () =
 })
 
 test('an abort ends the request with its reason', async () => {
+  const caller = new AbortController()
   let gone = false
   const port = await serve((request) => {
+    caller.abort(new AppError('client_closed', 'gone'))
     request.signal.addEventListener('abort', () => {
       gone = true
     })
     return new Promise(() => {})
   })
-  const caller = new AbortController()
   const work = open()(`http://one.example:${port}/`, { signal: caller.signal })
-  setTimeout(() => caller.abort(new AppError('client_closed', 'gone')), 20)
   expect(await kindOf(work)).toBe('client_closed')
   await eventually('the server notices', () => gone)
 })

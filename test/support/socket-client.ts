@@ -18,6 +18,8 @@ export type SocketClient = {
   /** The code of the received close frame, if any. */
   readonly closeCode: () => number | null
   readonly isClosed: () => boolean
+  /** Resolves when the server has read what was sent. */
+  arrived(): Promise<void>
   send(value: unknown): void
   sendFrame(opcode: number, payload: string | Uint8Array, firstBits?: number): void
   /** The text frames after the first `after`, once there are `count` of them. */
@@ -60,6 +62,8 @@ export async function openSocket(
   let bytes = 0
   let closeCode: number | null = null
   let isClosed = false
+  let pingsSent = 0
+  let pongsReceived = 0
 
   const sendFrame = (opcode: number, payload: string | Uint8Array, firstBits = fin) => {
     if (!socket.destroyed) socket.write(frameOf(firstBits | opcode, Buffer.from(payload)))
@@ -67,6 +71,7 @@ export async function openSocket(
   const take = (frame: ServerFrame) => {
     if (frame.opcode === opcodes.text) texts.push(frame.payload.toString())
     if (frame.opcode === opcodes.close) closeCode = frame.payload.readUInt16BE(0)
+    if (frame.opcode === opcodes.pong) pongsReceived++
     if (frame.opcode === opcodes.ping && pongs) sendFrame(opcodes.pong, frame.payload)
   }
   socket.on('data', (piece: Buffer) => {
@@ -90,6 +95,11 @@ export async function openSocket(
     bytesReceived: () => bytes,
     closeCode: () => closeCode,
     isClosed: () => isClosed,
+    async arrived() {
+      const own = ++pingsSent
+      sendFrame(opcodes.ping, '')
+      await eventually('the ping is answered', () => pongsReceived >= own || isClosed)
+    },
     sendFrame,
     send: (value) => sendFrame(opcodes.text, JSON.stringify(value)),
     async read(count, after = 0) {

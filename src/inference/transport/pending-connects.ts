@@ -1,5 +1,6 @@
 import { connect as openProbe } from 'node:net'
 import { AppError } from '#lib/errors.ts'
+import { startLimit } from '#lib/time-limit.ts'
 import type { Endpoint } from './http1-request.ts'
 
 export type PendingConnects = ReturnType<typeof createPendingConnects>
@@ -94,16 +95,19 @@ function wakeNext({ turns }: Origin): void {
   wake()
 }
 
-/** Resolves when a connect has settled, at the latest when the origin would be stalled. */
-async function nextTurn({ acceptedAtMs, turns }: Origin): Promise<void> {
-  const waitMs = acceptedAtMs + stalledAfterMs - performance.now()
-  if (waitMs <= 0) throw tooManyPending()
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, waitMs)
-  turns.add(resolve)
-  await promise
-  clearTimeout(timer)
-  turns.delete(resolve)
+/** Resolves when a connect has settled; throws when the origin has accepted none for too long. */
+async function nextTurn(origin: Origin): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<'settled' | 'late'>()
+  const wake = () => resolve('settled')
+  origin.turns.add(wake)
+  const waitMs = origin.acceptedAtMs + stalledAfterMs - performance.now()
+  // Even without time left: after a suspension of the process, accepted connects are still unnoticed.
+  const stop = startLimit(Math.max(0, waitMs), () => resolve('late'))
+  const outcome = await promise
+  stop()
+  origin.turns.delete(wake)
+  const isStalled = performance.now() - origin.acceptedAtMs >= stalledAfterMs
+  if (outcome === 'late' && isStalled) throw tooManyPending()
 }
 
 /** Resolves once the origin accepts a connection, or nobody waits for one any more. */

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { connectsPerOriginMax } from '#inference/transport/pending-connects.ts'
+import { endPassedTime, passTime } from '#test/support/passing-time.ts'
 import { okAnswer, type ScriptedServer, serveScript } from './scripted-server.ts'
 import { failureOf, openTransport, request, textOf, until } from './transport-client.ts'
 import { listenWithoutAccepting } from './unaccepting-listener.ts'
@@ -131,4 +132,19 @@ test('refused connects give their turn to the next', async () => {
     Array.from({ length: 3 * connectsPerOriginMax }, () => failureOf(transport.send(request(url)))),
   )
   for (const error of errors) expect(error).toMatchObject({ kind: 'upstream_unreachable' })
+})
+
+test('requests after a suspension of the process wait until its connects are noticed', async () => {
+  const recovered = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('ok') })
+  const ask = () => transport.send(request(`http://127.0.0.1:${recovered.port}`))
+  try {
+    const asked = Array.from({ length: connectsPerOriginMax }, ask)
+    passTime(10_000)
+    asked.push(...Array.from({ length: 50 }, ask))
+    const answers = await Promise.all(asked)
+    expect(new Set(await Promise.all(answers.map(textOf)))).toEqual(new Set(['ok']))
+  } finally {
+    endPassedTime()
+    await recovered.stop(true)
+  }
 })

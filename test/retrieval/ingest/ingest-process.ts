@@ -3,11 +3,14 @@
  * Without a step it processes all jobs.
  */
 import { openDatabase } from '#db/client.ts'
+import { setRequestWait } from '#db/query-runner.ts'
 import type { IngestDeps } from '#retrieval/ingest/ingest.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
+import { helperTimeoutMs } from '#test/support/time-limits.ts'
 import { startIngestHarness } from './ingest-harness.ts'
 
 const [dataFolder = '', databaseUrl = '', step = '', name = '', ...texts] = Bun.argv.slice(2)
+setRequestWait(helperTimeoutMs)
 const database = await openDatabase({
   dataFolder,
   databaseUrl: databaseUrl === '' ? undefined : databaseUrl,

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test
 import { eventually } from '#test/support/eventually.ts'
 import { createGatedEngine } from '#test/support/gated-engine.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { endPassedTime, passTime } from '#test/support/passing-time.ts'
 import { createScriptedEngine } from '#test/support/scripted-engine.ts'
 import { openSpeech, pcmBytes, type SpeechClient } from '#test/support/speech-client.ts'
 import {
@@ -22,6 +23,7 @@ beforeAll(async () => {
   token = await gateway.token()
 })
 afterEach(async () => {
+  endPassedTime()
   for (const server of servers.splice(0)) await server.stop()
 })
 afterAll(() => gateway.stop())
@@ -59,9 +61,10 @@ async function nothingIsLeft(server: SpeechServer): Promise<void> {
 describe('a deadline', () => {
   test('ends an idle session after its finals', async () => {
     const engine = createScriptedEngine()
-    const server = start({ engines: [engine], speech: { idleMs: 100 } })
+    const server = start({ engines: [engine] })
     const client = await begin(server)
-    client.sendAudio(bytes)
+    await say(client)
+    passTime(server.settings.idleMs)
     expect(await client.refusal()).toMatchObject({ code: 'idle_timeout', closeCode: 1008 })
     expect(client.finals()).toEqual([wordsSaid])
     expect(client.of('error')[0]?.stats).toMatchObject({ finals: 1, untranscribed_ms: 0 })
@@ -70,11 +73,14 @@ describe('a deadline', () => {
   })
 
   test('is postponed by keepalives', async () => {
-    const server = start({ speech: { idleMs: 400 } })
+    const server = start()
+    const { idleMs } = server.settings
     const [silent, kept] = [await begin(server), await begin(server)]
-    const keeping = setInterval(() => kept.send({ type: 'keepalive' }), 20)
+    passTime(idleMs / 2)
+    kept.send({ type: 'keepalive' })
+    await kept.arrived()
+    passTime(idleMs / 2)
     expect(await silent.refusal()).toMatchObject({ code: 'idle_timeout' })
-    clearInterval(keeping)
     expect(kept.of('error')).toEqual([])
     kept.sendAudio(bytes)
     await kept.end()
@@ -82,9 +88,11 @@ describe('a deadline', () => {
   })
 
   test('ends a busy session at its maximum duration', async () => {
-    const server = start({ speech: { sessionMsMax: 300 } })
+    const server = start()
     const client = await begin(server)
     const talking = setInterval(() => client.sendAudio(new Uint8Array(640)), 5)
+    await client.waitFor('audio_ack')
+    passTime(server.settings.sessionMsMax)
     const refusal = await client.refusal()
     clearInterval(talking)
     expect(refusal).toMatchObject({ code: 'max_session', closeCode: 1008 })
@@ -204,13 +212,15 @@ describe('capacity', () => {
   })
 
   test('is not held by clients that send nothing', async () => {
-    const server = start({ speech: { sessionsPerUserMax: 2, handshakeMs: 300 } })
+    const server = start({ speech: { sessionsPerUserMax: 2 } })
     const mute = [
       await openSpeech(server.port, { token }),
       await openSpeech(server.port, { token }),
     ]
     const crowded = await openSpeech(server.port, { token })
     expect(await crowded.refusal()).toMatchObject({ code: 'capacity' })
+    for (const client of mute) await client.arrived()
+    passTime(server.settings.handshakeMs)
     for (const client of mute) expect((await client.refusal()).code).toBe('handshake_timeout')
     await (await begin(server)).end()
   })
@@ -272,10 +282,11 @@ describe('a draining process', () => {
 
   test('does not wait for an engine beyond the deadline', async () => {
     const engine = createGatedEngine(createScriptedEngine())
-    const server = start({ engines: [engine], drain: { graceMs: 100 } })
+    const server = start({ engines: [engine] })
     const client = await begin(server)
     await say(client)
     server.drain()
+    passTime(server.settings.finalizeMs)
     expect(await client.refusal()).toMatchObject({ code: 'draining', closeCode: 1001 })
     expect(client.of('error')[0]?.stats?.untranscribed_ms).toBeGreaterThan(0)
     await nothingIsLeft(server)

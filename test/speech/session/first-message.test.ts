@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { endPassedTime, passTime } from '#test/support/passing-time.ts'
 import { openSpeech, pcmBytes } from '#test/support/speech-client.ts'
 import { type SpeechServer, startSpeechServer } from '#test/support/speech-server.ts'
 import { speak } from '#test/support/spoken-numbers.ts'
@@ -106,14 +107,13 @@ describe('the first message', () => {
   })
 
   test('must arrive in time', async () => {
-    const shortHandshake = startSpeechServer(gateway, { speech: { handshakeMs: 300 } })
-    const client = await openSpeech(shortHandshake.port, { token })
+    const client = await open()
+    await client.arrived()
+    passTime(server.settings.handshakeMs)
     expect(await client.refusal()).toMatchObject({ code: 'handshake_timeout', closeCode: 1008 })
-    await eventually(
-      'everything is released',
-      () => shortHandshake.sessions.metrics().connections === 0,
-    )
-    await shortHandshake.stop()
+    const connections = () => server.sessions.metrics().connections
+    await eventually('everything is released', () => connections() === 0)
+    endPassedTime()
   })
 
   test('may be long text, unlike later messages', async () => {

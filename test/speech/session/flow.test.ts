@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test
 import { eventually } from '#test/support/eventually.ts'
 import { createGatedEngine, type GatedEngine } from '#test/support/gated-engine.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { endPassedTime, passTime } from '#test/support/passing-time.ts'
 import { createScriptedEngine, type ScriptedEngine } from '#test/support/scripted-engine.ts'
 import { openSpeech, type SpeechClient } from '#test/support/speech-client.ts'
 import {
@@ -27,6 +28,7 @@ beforeAll(async () => {
   token = await gateway.token()
 })
 afterEach(async () => {
+  endPassedTime()
   for (const server of servers.splice(0)) await server.stop()
 })
 afterAll(() => gateway.stop())
@@ -104,13 +106,14 @@ describe('a client that floods a stalled engine', () => {
   })
 
   test('and disconnects is detected although it is paused', async () => {
-    const server = start({ resumeMs: 300 })
+    const server = start()
     const client = await openSpeech(server.port, { token })
     await client.start()
     flood(client, 8_000_000)
     await isHeldBack(server)
     client.socket.destroy()
     await eventually('its socket is closed', () => server.sessions.metrics().connections === 0)
+    passTime(server.settings.resumeMs)
     await eventually('its session has ended', () => server.sessions.metrics().sessions === 0)
     expect(server.sessions.metrics().queuedBytes).toBe(0)
     expect(inner.running()).toBe(0)
@@ -171,7 +174,7 @@ describe('a client with credit', () => {
   })
 
   test('that has used it up is not idle while waiting for more', async () => {
-    const server = start({ idleMs: 100, finalizeMs: 100 })
+    const server = start()
     const client = await openSpeech(server.port, { token })
     await client.start(handshake)
     const sending = obey(client, 200_000, 3_200)
@@ -180,6 +183,7 @@ describe('a client with credit', () => {
     })
     const idle = await openSpeech(server.port, { token })
     await idle.start()
+    passTime(server.settings.idleMs)
     expect(await idle.refusal()).toMatchObject({ code: 'idle_timeout' })
     expect(client.of('error')).toEqual([])
     engine.release()

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { endPassedTime, passTime } from '#test/support/passing-time.ts'
 import { openSpeech } from '#test/support/speech-client.ts'
 import {
   type SpeechServer,
@@ -23,6 +24,7 @@ beforeAll(async () => {
   token = await gateway.token()
 })
 afterEach(async () => {
+  endPassedTime()
   for (const server of servers.splice(0)) await server.stop()
 })
 afterAll(() => gateway.stop())
@@ -55,7 +57,7 @@ async function stall(server: SpeechServer, isEnough: (metrics: Gauges) => boolea
 const isHeldBack = ({ queuedBytes, unreadBytes }: Gauges) => queuedBytes > 0 && unreadBytes > 65_536
 
 test('a client that pauses reading loses no finals, only superseded partials', async () => {
-  const server = start({ readerBytesMax: 65_536, readerStallMs: 60_000 })
+  const server = start({ readerBytesMax: 65_536 })
   const { client, utterances } = await stall(server, isHeldBack)
   client.socket.resume()
   const { stats } = await client.end()
@@ -71,7 +73,7 @@ test('a client that pauses reading loses no finals, only superseded partials', a
 })
 
 test('of unread partials only the newest waits', async () => {
-  const server = start({ readerBytesMax: 16_000_000, readerStallMs: 60_000 })
+  const server = start({ readerBytesMax: 16_000_000 })
   const { client, utterances } = await stall(server, ({ unreadBytes }) => unreadBytes > 200_000)
   const isProcessed = () => server.sessions.metrics().queuedBytes === 0
   await eventually(
@@ -94,7 +96,7 @@ test('of unread partials only the newest waits', async () => {
 })
 
 test('unread frames are limited; further audio waits undecoded', async () => {
-  const server = start({ readerBytesMax: 65_536, readerStallMs: 60_000 })
+  const server = start({ readerBytesMax: 65_536 })
   const { client } = await stall(server, isHeldBack)
   // The audio that the engine already has, one more piece, and their partials.
   const inFlight = Math.ceil(server.settings.inFlightMsMax / 600) + 1
@@ -103,8 +105,9 @@ test('unread frames are limited; further audio waits undecoded', async () => {
 })
 
 test('a client that does not resume reading is disconnected and its engine released', async () => {
-  const server = start({ readerBytesMax: 65_536, readerStallMs: 300 })
+  const server = start({ readerBytesMax: 65_536 })
   const { client } = await stall(server, isHeldBack)
+  passTime(server.settings.readerStallMs)
   await eventually('its session has ended', () => server.sessions.metrics().sessions === 0)
   await eventually('its socket is closed', () => server.sessions.metrics().connections === 0)
   expect(server.logLines.join()).toContain('"reason":"slow_consumer"')

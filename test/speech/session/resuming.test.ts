@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test
 import { eventually } from '#test/support/eventually.ts'
 import { createGatedEngine } from '#test/support/gated-engine.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { endPassedTime, passTime } from '#test/support/passing-time.ts'
 import { createScriptedEngine } from '#test/support/scripted-engine.ts'
 import { openSpeech, pcmBytes, type SpeechClient } from '#test/support/speech-client.ts'
 import {
@@ -22,6 +23,7 @@ beforeAll(async () => {
   token = await gateway.token()
 })
 afterEach(async () => {
+  endPassedTime()
   for (const server of servers.splice(0)) await server.stop()
 })
 afterAll(() => gateway.stop())
@@ -162,8 +164,8 @@ describe('a client that resumes', () => {
 })
 
 describe('resuming fails for', () => {
-  async function lost(options?: SpeechServerOptions) {
-    const server = start(options)
+  async function lost() {
+    const server = start()
     const client = await open(server)
     const ready = await client.start()
     await lose(server, client)
@@ -195,7 +197,8 @@ describe('resuming fails for', () => {
   })
 
   test('a session that has expired', async () => {
-    const { server, ready } = await lost({ speech: { resumeMs: 300 } })
+    const { server, ready } = await lost()
+    passTime(server.settings.resumeMs)
     await eventually('the session has expired', () => server.sessions.metrics().sessions === 0)
     const client = await open(server)
     client.send(claimOf(ready, 0))

@@ -1,12 +1,14 @@
 import { appendFileSync } from 'node:fs'
 import { loadConfig } from '#config/load.ts'
 import { openDatabase } from '#db/client.ts'
+import { setRequestWait } from '#db/query-runner.ts'
 import { createInstaller } from '#installer/create-installer.ts'
 import { createSources } from '#installer/sources/source.ts'
 import { createTransfer } from '#installer/transfer/transfer.ts'
 import { createJobs } from '#jobs/jobs.ts'
 import { resolveHost } from '#outbound/resolve.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
+import { helperTimeoutMs } from '#test/support/time-limits.ts'
 import { fetchTransport } from '#test/support/transport.ts'
 import type { ProcessTask } from './install-process.ts'
 
@@ -17,6 +19,8 @@ import type { ProcessTask } from './install-process.ts'
 const task: ProcessTask = JSON.parse(process.argv[2] ?? '')
 const now = () => new Date()
 const settings = { ...loadConfig({}).installer, ...task.settings }
+// A busy machine is no database outage.
+setRequestWait(helperTimeoutMs)
 const database = await openDatabase({ ...task.place, connectionsMax: 2, log: quietLog })
 const jobs = await createJobs({ database, log: quietLog, timings: { leaseMs: 600, pollMs: 40 } })
 const outside = { fetch, resolve: resolveHost }
