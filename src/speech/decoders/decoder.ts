@@ -41,6 +41,9 @@ export type FormatDecoder = {
 /** Audio in one piece. */
 export const pieceMsMax = 200
 
+/** Audio that is missing in its container. The next pieces are silence of `filledMs` in its place. */
+export type AudioGap = { readonly missingMs: number; readonly filledMs: number }
+
 export type AudioErrorCode =
   /** The bytes have another encoding, named in `details` if known. */
   | 'wrong_encoding'
@@ -80,7 +83,7 @@ export function createFaults() {
     invalidSamples: 0,
     /** Frames, pages or packets that could not be decoded. */
     corruptFrames: 0,
-    /** Missing sequence numbers of a container. */
+    /** Missing sequence numbers of a container, and jumps of its timestamps. */
     gaps: 0,
   }
 }

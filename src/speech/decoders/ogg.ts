@@ -2,6 +2,7 @@ import { createByteReader, dropUntil } from './byte-reader.ts'
 import { AudioError, type AudioFaults, countCorrupt, createGarbageCounter } from './decoder.ts'
 import {
   isOpusHead,
+  jitter48Max,
   type OpusDemuxer,
   type OpusPart,
   packetSamples48,
@@ -16,8 +17,8 @@ type OggStream = {
   readonly packets: ReturnType<typeof createOggPackets>
   /** The next packet contains the tags. */
   atTags: boolean
-  /** The time at the end of the last page with audio. */
-  granule48: number
+  /** The time at the end of the last page with audio; null before the first. */
+  granule48: number | null
 }
 
 /** Ogg (RFC 3533) with Opus (RFC 7845), including chained streams. */
@@ -35,8 +36,8 @@ export function createOggDemuxer(faults: AudioFaults): OpusDemuxer {
       return
     }
     const packets = createOggPackets(page.sequence, faults)
-    const head = readOpusHead(packets(page)[0] ?? page.body)
-    stream = { serial: page.serial, packets, atTags: true, granule48: 0 }
+    const head = readOpusHead(packets(page).packets[0] ?? page.body)
+    stream = { serial: page.serial, packets, atTags: true, granule48: null }
     yield { type: 'head', head }
   }
 
@@ -44,26 +45,33 @@ export function createOggDemuxer(faults: AudioFaults): OpusDemuxer {
     for (const page of pages(bytes)) {
       if (page.first) yield* begin(page)
       else if (stream === null) throw noOpus(otherCodec)
-      else if (page.serial === stream.serial) yield* readAudio(stream, page)
+      else if (page.serial === stream.serial) yield* readAudio(stream, page, faults)
     }
   }
 }
 
-function* readAudio(stream: OggStream, page: OggPage): Generator<OpusPart> {
-  const packets = stream.packets(page)
+function* readAudio(stream: OggStream, page: OggPage, faults: AudioFaults): Generator<OpusPart> {
+  const { packets, isAfterLoss } = stream.packets(page)
   const [first] = packets
   if (stream.atTags && first !== undefined) {
     stream.atTags = false
     if (startsWithText(first, opusTags)) packets.shift()
   }
+  if (packets.length === 0) return
   const lengths = packets.map(packetSamples48)
   const pageSamples48 = lengths.reduce((sum, length) => sum + length, 0)
+  // A stream may be joined at any time, unless its first page is known to be lost.
+  const first48 = isAfterLoss ? 0 : Math.max(0, (page.granule ?? 0) - pageSamples48)
+  const start48 = stream.granule48 ?? first48
+  const end48 = page.granule ?? start48 + pageSamples48
+  const missing48 = end48 - start48 - pageSamples48
+  if (missing48 > (isAfterLoss ? 0 : jitter48Max)) {
+    if (!isAfterLoss) faults.gaps += 1
+    yield { type: 'gap', missing48 }
+  }
   // Only the last page may end before its packets.
-  let left48 =
-    page.last && page.granule !== null
-      ? Math.max(0, page.granule - stream.granule48)
-      : pageSamples48
-  if (page.granule !== null && packets.length > 0) stream.granule48 = page.granule
+  let left48 = page.last ? Math.max(0, end48 - start48) : pageSamples48
+  stream.granule48 = end48
   for (const [index, packet] of packets.entries()) {
     const length = lengths[index] ?? 0
     const kept = Math.min(length, left48)
@@ -100,6 +108,8 @@ function createOggPackets(firstSequence: number, faults: AudioFaults) {
   let expected = firstSequence
   /** The start of a packet that continues on the next page; null if lost or too long. */
   let open: Uint8Array | null = null
+  /** Pages are missing since the last packet. */
+  let isAfterLoss = false
 
   const join = (part: Uint8Array): Uint8Array | null => {
     if (open === null) return null
@@ -111,13 +121,7 @@ function createOggPackets(firstSequence: number, faults: AudioFaults) {
     return Buffer.concat([open, part])
   }
 
-  return (page: OggPage): Uint8Array[] => {
-    const missing = (page.sequence - expected) >>> 0
-    // An earlier number is a repetition or a restart: one gap in either case.
-    if (missing !== 0) faults.gaps += missing < 2 ** 31 ? missing : 1
-    expected = (page.sequence + 1) >>> 0
-    if (missing !== 0 || !page.continued) open = null
-
+  const complete = (page: OggPage): Uint8Array[] => {
     const { packets, rest } = splitSegments(page)
     const [head, ...others] = packets
     if (!page.continued) {
@@ -131,6 +135,18 @@ function createOggPackets(firstSequence: number, faults: AudioFaults) {
     const whole = join(head)
     open = rest
     return whole === null ? others : [whole, ...others]
+  }
+
+  return (page: OggPage) => {
+    const missing = (page.sequence - expected) >>> 0
+    // An earlier number is a repetition or a restart: one gap in either case.
+    if (missing !== 0) faults.gaps += missing < 2 ** 31 ? missing : 1
+    expected = (page.sequence + 1) >>> 0
+    if (missing !== 0 || !page.continued) open = null
+    const hadLoss = isAfterLoss || missing !== 0
+    const packets = complete(page)
+    isAfterLoss = hadLoss && packets.length === 0
+    return { packets, isAfterLoss: hadLoss }
   }
 }
 

@@ -3,6 +3,7 @@ import {
   type AudioDecoder,
   AudioError,
   type AudioFormat,
+  type AudioGap,
   type Container,
   type Encoding,
   type FormatDecoder,
@@ -15,17 +16,19 @@ import { createWavDecoder } from './wav.ts'
 
 /**
  * Opens a decoder to mono samples at `engineRateHz`. The first bytes are compared with the declared
- * format, so that audio of another encoding is refused instead of decoded as noise. Throws an
- * `AudioError` for an unsupported rate.
+ * format, so that audio of another encoding is refused instead of decoded as noise. `onGap` is called
+ * before the silence that replaces missing audio is pulled. Throws an `AudioError` for an unsupported
+ * rate.
  */
 export async function openAudioDecoder(
   format: AudioFormat,
   engineRateHz: number,
+  onGap: (gap: AudioGap) => void = () => {},
 ): Promise<AudioDecoder> {
   const { encoding, container } = format
   const isRawOpus = encoding === 'opus' && container === 'raw'
   const hasSignature = !isRawOpus && !encoding.startsWith('pcm')
-  const output = createSampleOutput(engineRateHz)
+  const output = createSampleOutput(engineRateHz, onGap)
   let opusContainer: OpusContainer = 'raw'
   const decoder = await openEncoding(format, output, () => opusContainer)
   const start = createByteReader()

@@ -9,6 +9,8 @@ export type OpusPart =
       /** Samples at 48 kHz to discard at its end. */
       readonly trimmed48: number
     }
+  /** Samples at 48 kHz that are missing according to the timestamps. */
+  | { readonly type: 'gap'; readonly missing48: number }
 
 /** Splits the bytes of a container into parts; incomplete ones wait for the next bytes. */
 export type OpusDemuxer = (bytes: Uint8Array) => Iterable<OpusPart>
@@ -24,6 +26,9 @@ export type OpusHead = {
   readonly coupledStreams: number
   readonly mapping: readonly number[]
 }
+
+/** As long as the longest packet: timestamps of live encoders are that inexact. */
+export const jitter48Max = 5_760
 
 const channelsMax = 8
 

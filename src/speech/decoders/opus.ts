@@ -8,6 +8,8 @@ import { createWebmDemuxer } from './webm.ts'
 export type OpusContainer = 'ogg' | 'webm' | 'raw'
 
 const opusRateHz = 48_000
+/** Gaps of one stream in total; a later one does not count, as after a restart of the timestamps. */
+const gapsMsMax = 3_600_000
 
 /**
  * Decodes Opus in a container. libopus outputs the engine's rate if it can. `container` is called
@@ -58,7 +60,7 @@ function createRawDemuxer(): OpusDemuxer {
   }
 }
 
-/** Decodes heads and packets to pieces: applies pre-skip, trimming and gain. */
+/** Decodes heads and packets to pieces: applies pre-skip, trimming, gain and gaps. */
 function createOpusStream(
   libopus: Libopus,
   rateHz: number,
@@ -66,6 +68,7 @@ function createOpusStream(
 ): (part: OpusPart) => Iterable<Int16Array> {
   let skip = 0
   let gain = 1
+  let gapsMs = 0
   const atRate = (samples48: number) => Math.round((samples48 * rateHz) / opusRateHz)
 
   const decode = (packet: Uint8Array): Float32Array => {
@@ -81,6 +84,15 @@ function createOpusStream(
       libopus.begin(part.head)
       skip = atRate(part.head.preSkip48)
       gain = part.head.gain
+      return
+    }
+    if (part.type === 'gap') {
+      const missingMs = (part.missing48 * 1000) / opusRateHz
+      if (gapsMs + missingMs > gapsMsMax) return
+      gapsMs += missingMs
+      const skippedMs = Math.min(missingMs, (skip * 1000) / rateHz)
+      skip -= Math.round((skippedMs * rateHz) / 1000)
+      yield* output.gap(missingMs - skippedMs)
       return
     }
     // An empty packet means a lost one, for which libopus would synthesise audio.

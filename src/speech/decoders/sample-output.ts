@@ -1,9 +1,11 @@
-import { AudioError, type AudioFaults, createFaults, pieceMsMax } from './decoder.ts'
+import { AudioError, type AudioFaults, type AudioGap, createFaults, pieceMsMax } from './decoder.ts'
 import { createResampler, type Resampler } from './resample.ts'
 
 /** The accepted source rates; others are not speech, or not audio. */
 const sourceRateHzMin = 4000
 const sourceRateHzMax = 192_000
+/** Enough for an engine to end the utterance before a gap; the rest is only counted. */
+const filledMsMax = 2_000
 
 export function requireSupportedRate(rateHz: number): void {
   if (rateHz >= sourceRateHzMin && rateHz <= sourceRateHzMax) return
@@ -16,8 +18,11 @@ export function requireSupportedRate(rateHz: number): void {
 
 export type SampleOutput = ReturnType<typeof createSampleOutput>
 
-/** The last stage of every decoder: converts mono samples of any rate to pieces at the engine's rate. */
-export function createSampleOutput(engineRateHz: number) {
+/**
+ * The last stage of every decoder: converts mono samples of any rate to pieces at the engine's rate.
+ * `onGap` is called between the pieces before a gap and the silence in its place.
+ */
+export function createSampleOutput(engineRateHz: number, onGap: (gap: AudioGap) => void) {
   const faults = createFaults()
   const pieceSamplesMax = Math.floor((engineRateHz * pieceMsMax) / 1000)
   let rateHz = engineRateHz
@@ -47,6 +52,15 @@ export function createSampleOutput(engineRateHz: number) {
         const part = replaceInvalid(samples.subarray(from, from + slice), faults)
         const piece = resampler === null ? part : resampler.push(part)
         if (piece.length > 0) yield toInt16(piece, faults)
+      }
+    },
+    *gap(missingMs: number): Generator<Int16Array> {
+      yield* end()
+      let left = Math.round((Math.min(missingMs, filledMsMax) * engineRateHz) / 1000)
+      if (left === 0) return
+      onGap({ missingMs, filledMs: (left * 1000) / engineRateHz })
+      for (; left > 0; left -= pieceSamplesMax) {
+        yield new Int16Array(Math.min(left, pieceSamplesMax))
       }
     },
     end,

@@ -9,6 +9,7 @@ import {
   plainOpusHead,
   readOpusHead,
 } from './opus-head.ts'
+import { createWebmClock, samplesOf, type WebmClock } from './webm-clock.ts'
 import { splitLacedBlock } from './webm-lacing.ts'
 
 /** Elements read as a whole; longer blocks can only belong to another track. */
@@ -23,6 +24,9 @@ const ids = {
   tracks: 0x1654ae6b,
   trackEntry: 0xae,
   cluster: 0x1f43b675,
+  info: 0x1549a966,
+  timestampScale: 0x2ad7b1,
+  timestamp: 0xe7,
   simpleBlock: 0xa3,
   blockGroup: 0xa0,
   block: 0xa1,
@@ -37,11 +41,14 @@ const ids = {
 
 /** Their contents are read as siblings, so their ends do not matter. */
 const openedIds = new Set([ids.segment, ids.tracks, ids.cluster])
-const readIds = new Set([ids.ebml, ids.trackEntry, ids.simpleBlock, ids.blockGroup])
-/** Other valid elements: seek head, info, cues, tags, chapters, attachments, … */
+const readIds = new Set([
+  ...[ids.ebml, ids.info, ids.trackEntry],
+  ...[ids.timestamp, ids.simpleBlock, ids.blockGroup],
+])
+/** Other valid elements: seek head, cues, tags, chapters, attachments, … */
 const skippedIds = new Set([
-  ...[0x114d9b74, 0x1549a966, 0x1c53bb6b, 0x1254c367, 0x1043a770, 0x1941a469],
-  ...[0xec, 0xbf, 0xe7, 0xab, 0xa7, 0x5854, 0xaf],
+  ...[0x114d9b74, 0x1c53bb6b, 0x1254c367, 0x1043a770, 0x1941a469],
+  ...[0xec, 0xbf, 0xab, 0xa7, 0x5854, 0xaf],
 ])
 
 const empty = new Uint8Array()
@@ -57,17 +64,25 @@ export function createWebmDemuxer(faults: AudioFaults): OpusDemuxer {
   let searching = false
   let tracks: WebmTrack[] = []
   let track: WebmTrack | null = null
+  let clock = createWebmClock(faults)
 
   function* take(id: number, content: Uint8Array): Generator<OpusPart> {
     if (id === ids.ebml) {
       tracks = []
       track = null
+      clock = createWebmClock(faults)
+    } else if (id === ids.info) {
+      const fields = [...childElements(content)]
+      const scale = fields.find(({ id }) => id === ids.timestampScale)
+      if (scale !== undefined) clock.setScale(readUnsigned(scale.content))
+    } else if (id === ids.timestamp) {
+      clock.beginCluster(readUnsigned(content))
     } else if (id === ids.trackEntry) {
       if (tracks.length < tracksMax) tracks.push(readTrack(content))
     } else if (track !== null) {
       yield* id === ids.blockGroup
-        ? readGroup(content, track, faults)
-        : readBlock(content, track, 0, faults)
+        ? readGroup(content, track, clock, faults)
+        : readBlock(content, track, 0, clock, faults)
     }
   }
 
@@ -124,6 +139,7 @@ export function createWebmDemuxer(faults: AudioFaults): OpusDemuxer {
 function* readGroup(
   content: Uint8Array,
   track: WebmTrack,
+  clock: WebmClock,
   faults: AudioFaults,
 ): Generator<OpusPart> {
   let block: Uint8Array | null = null
@@ -132,7 +148,8 @@ function* readGroup(
     if (id === ids.block) block = field
     if (id === ids.discardPadding) paddingNs = readSigned(field)
   }
-  if (block !== null) yield* readBlock(block, track, samples48(Math.max(0, paddingNs)), faults)
+  if (block === null) return
+  yield* readBlock(block, track, samplesOf(Math.max(0, paddingNs)), clock, faults)
 }
 
 /** Track number, two bytes of time, flags, and the packets; the last one is trimmed. */
@@ -140,6 +157,7 @@ function* readBlock(
   block: Uint8Array,
   track: WebmTrack,
   trimmed48: number,
+  clock: WebmClock,
   faults: AudioFaults,
 ): Generator<OpusPart> {
   const number = readVint(block)
@@ -148,6 +166,9 @@ function* readBlock(
   if (flags === undefined) return
   const packets = splitLacedBlock(flags, block.subarray(number.bytes + 3))
   if (packets === null) return countCorrupt(faults)
+  const time = block.subarray(number.bytes, number.bytes + 2)
+  const missing48 = clock.advance(readSigned(time), packets)
+  if (missing48 > 0) yield { type: 'gap', missing48 }
   for (const [at, packet] of packets.entries()) {
     yield { type: 'packet', packet, trimmed48: at === packets.length - 1 ? trimmed48 : 0 }
   }
@@ -200,11 +221,7 @@ function trackHead(track: WebmTrack): OpusHead {
   const isKnown = codecPrivate !== null && isOpusHead(codecPrivate)
   const head = isKnown ? readOpusHead(codecPrivate) : plainOpusHead
   if (track.codecDelayNs === null) return head
-  return { ...head, preSkip48: samples48(track.codecDelayNs) }
-}
-
-function samples48(nanoseconds: number): number {
-  return Math.round((nanoseconds * 48) / 1_000_000)
+  return { ...head, preSkip48: samplesOf(track.codecDelayNs) }
 }
 
 function noOpus(codec: string | undefined): AudioError {

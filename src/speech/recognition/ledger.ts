@@ -8,6 +8,7 @@ type LedgerTotals = Pick<RecognitionStats, 'silenceMs' | 'untranscribedMs' | 'ga
 /** Speech of a span, classified; the rest of the span is silence. */
 type ClassifiedSpan = { readonly coveredMs: number; readonly gaps: readonly TimeSpan[] }
 
+/** Further gaps only count in the sums. */
 const gapsMax = 100
 /** Shorter speech without a final is the end of a word whose times are inexact. */
 const missingMsMin = 500
@@ -30,6 +31,10 @@ export class AudioLedger {
   settledMs = 0
   readonly #speech: SpeechSpans
   readonly #gaps: TimeSpan[] = []
+  /** What the source has lost, after the settled position. */
+  #lost: readonly TimeSpan[] = []
+  /** Audio before this time will not be needed again. */
+  #finalMs = 0
   /** Sound after the settled position that still belongs to the last final. */
   #trailingMs = 0
   /** The speech before the settled position was lost. */
@@ -42,11 +47,18 @@ export class AudioLedger {
     this.#speech = speech
   }
 
+  /** The source has lost this span, after all others; it is silence here, and never covered. */
+  addLost(span: TimeSpan): void {
+    this.#lost = [...this.#lost, span]
+  }
+
   /** `pausedAfter`: the speaker paused at the end, so trailing sound belongs to this final. */
   addFinal(startMs: number, endMs: number, pausedAfter: boolean): void {
     this.#settle(Math.max(this.settledMs, startMs), true)
     const end = Math.max(this.settledMs, endMs)
-    this.#coveredMs += end - this.settledMs
+    const lost = this.#takeLost(end)
+    this.#coveredMs += end - this.settledMs - totalMs(lost)
+    this.#addGaps(lost)
     this.settledMs = end
     this.#trailingMs = pausedAfter ? afterPauseMs : afterCutMs
     this.#hasLost = false
@@ -73,6 +85,13 @@ export class AudioLedger {
     return isTrailing ? (second?.startMs ?? null) : first.startMs
   }
 
+  /** Audio before this time is settled or known to be silence; `knownMs`: where speech is known. */
+  finalUntilMs(knownMs: number): number {
+    const silentUntilMs = Math.min(this.pendingFromMs() ?? knownMs, knownMs)
+    this.#finalMs = Math.max(this.#finalMs, this.settledMs, silentUntilMs)
+    return this.#finalMs
+  }
+
   /** Audio before this time is settled, or silence in which no engine has found text. */
   neededFromMs(receivedMs: number, isTextOpen: boolean): number {
     if (isTextOpen) return this.settledMs
@@ -87,9 +106,10 @@ export class AudioLedger {
   totals(receivedMs: number): LedgerTotals {
     const untilMs = Math.max(this.settledMs, receivedMs)
     const pending = this.#classify(untilMs, false)
-    const missingMs = totalMs(pending.gaps)
+    const missing = inOrder([...pending.gaps, ...clip(this.#lost, this.settledMs, untilMs)])
+    const missingMs = totalMs(missing)
     const gaps = [...this.#gaps]
-    for (const gap of pending.gaps) addGap(gaps, gap)
+    for (const gap of missing) addGap(gaps, gap)
     return {
       coveredMs: this.#coveredMs + pending.coveredMs,
       silenceMs: this.#silenceMs + untilMs - this.settledMs - pending.coveredMs - missingMs,
@@ -101,7 +121,8 @@ export class AudioLedger {
   #classify(untilMs: number, precedesFinal: boolean): ClassifiedSpan {
     let coveredMs = 0
     const gaps: TimeSpan[] = []
-    for (const span of this.#speech.within(this.settledMs, untilMs)) {
+    const speech = this.#speech.within(this.settledMs, untilMs)
+    for (const span of without(speech, this.#lost)) {
       const isFirst = span.startMs === this.settledMs
       // The remainder of lost speech is not the beginning of the next final.
       const isLeading = precedesFinal && span.endMs === untilMs && !(this.#hasLost && isFirst)
@@ -113,17 +134,53 @@ export class AudioLedger {
     return { coveredMs, gaps }
   }
 
+  /** Returns the speech without a final. */
   #settle(untilMs: number, precedesFinal: boolean): readonly TimeSpan[] {
     const { coveredMs, gaps } = this.#classify(untilMs, precedesFinal)
-    const missingMs = totalMs(gaps)
+    const missing = inOrder([...gaps, ...this.#takeLost(untilMs)])
     this.#coveredMs += coveredMs
-    this.#untranscribedMs += missingMs
-    this.#silenceMs += untilMs - this.settledMs - coveredMs - missingMs
-    for (const gap of gaps) addGap(this.#gaps, gap)
+    this.#silenceMs += untilMs - this.settledMs - coveredMs - totalMs(missing)
+    this.#addGaps(missing)
     this.settledMs = untilMs
     this.#speech.dropBefore(untilMs)
     return gaps
   }
+
+  /** What was lost from the settled position up to this time. */
+  #takeLost(untilMs: number): readonly TimeSpan[] {
+    const lost = clip(this.#lost, this.settledMs, untilMs)
+    if (lost.length > 0) this.#lost = this.#lost.filter(({ endMs }) => endMs > untilMs)
+    return lost
+  }
+
+  #addGaps(gaps: readonly TimeSpan[]): void {
+    this.#untranscribedMs += totalMs(gaps)
+    for (const gap of gaps) addGap(this.#gaps, gap)
+  }
+}
+
+function clip(spans: readonly TimeSpan[], fromMs: number, untilMs: number): TimeSpan[] {
+  return spans
+    .map(({ startMs, endMs }) => ({
+      startMs: Math.max(startMs, fromMs),
+      endMs: Math.min(endMs, untilMs),
+    }))
+    .filter(({ startMs, endMs }) => startMs < endMs)
+}
+
+/** The parts of `spans` outside of `removed`. */
+function without(spans: readonly TimeSpan[], removed: readonly TimeSpan[]): readonly TimeSpan[] {
+  return removed.reduce(
+    (rest, { startMs, endMs }) => [
+      ...clip(rest, Number.NEGATIVE_INFINITY, startMs),
+      ...clip(rest, endMs, Number.POSITIVE_INFINITY),
+    ],
+    spans,
+  )
+}
+
+function inOrder(spans: readonly TimeSpan[]): readonly TimeSpan[] {
+  return spans.toSorted((a, b) => a.startMs - b.startMs)
 }
 
 function addGap(gaps: TimeSpan[], gap: TimeSpan): void {

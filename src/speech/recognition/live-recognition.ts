@@ -1,5 +1,6 @@
 import { Watchdog } from '#lib/deadline.ts'
-import type { Engine, EngineEvent } from '#speech/engine.ts'
+import type { AudioGap } from '#speech/decoders/decoder.ts'
+import type { Engine, EngineEvent, Span } from '#speech/engine.ts'
 import type { EngineConnection, EngineRequest } from './engine-connection.ts'
 import { EngineFailover } from './engine-failover.ts'
 import { EngineMonitor } from './engine-monitor.ts'
@@ -12,11 +13,11 @@ import type {
   RecognitionProgress,
   RecognitionStats,
 } from './recognition.ts'
+import { SourceTimeline } from './source-timeline.ts'
 import { clampWord, type EstimatedSpan, estimateSpan, SpeechActivity } from './speech-activity.ts'
 import { TranscriptWriter } from './transcript-writer.ts'
-import { engineMute, warning } from './warnings.ts'
+import { audioMissing, engineMute, warning } from './warnings.ts'
 
-type Partial = Extract<EngineEvent, { type: 'partial' }>
 type Final = Extract<EngineEvent, { type: 'final' }>
 
 /**
@@ -37,9 +38,9 @@ export class Recognition {
   readonly #monitor: EngineMonitor
   readonly #transcripts: TranscriptWriter
   readonly #failover: EngineFailover
+  readonly #timeline = new SourceTimeline()
   readonly #onAbort = () => void this.abort()
   #processedMs = 0
-  #finalMs = 0
   #isEstimated = false
   #partialText = ''
   /** The end of the last final is our estimate. */
@@ -72,9 +73,15 @@ export class Recognition {
         received: (event) => this.#onEvent(event),
         flushed: (untilMs) => this.#onFlushed(untilMs),
         needsFinals: (connection) => this.#monitor.needsFinals(connection, this.#failover.sender),
-        restarted: (atMs) => this.#onRestarted(atMs),
+        restarted: (atMs) => {
+          this.#isEndEstimated = false
+          this.#monitor.restarted(atMs)
+        },
         emit: (event) => this.#emit(event),
-        ended: () => this.#onEnded(),
+        ended: () => {
+          this.#processedMs = this.#activity.receivedMs()
+          this.#finish((stats) => ({ type: 'ended', stats }))
+        },
         failed: (reason) => this.#fail(reason === 'stalled' ? 'engine_stalled' : 'engine_failed'),
       },
     )
@@ -95,6 +102,13 @@ export class Recognition {
     this.#failover.write(samples)
     this.#monitor.setWritable(this.#failover.writableMs() > 0)
     this.#dropSettled()
+  }
+
+  /** Audio is missing; the silence in its place is written next. */
+  addGap(gap: AudioGap): void {
+    const lost = this.#timeline.addGap(this.#activity.receivedMs(), gap)
+    this.#ledger.addLost(lost)
+    this.#emit(audioMissing(lost))
   }
 
   /** Requests finals of all audio written so far, then `finalized` with this id. May be queued. */
@@ -137,21 +151,17 @@ export class Recognition {
 
   progress(): RecognitionProgress {
     const receivedMs = this.#activity.receivedMs()
-    const pendingFromMs = this.#ledger.pendingFromMs() ?? Number.POSITIVE_INFINITY
-    const knownMs = this.#isEnding ? receivedMs : this.#activity.knownMs()
-    const silentUntilMs = Math.min(pendingFromMs, knownMs)
-    this.#finalMs = Math.max(this.#finalMs, this.#ledger.settledMs, silentUntilMs)
-    return { receivedMs, processedMs: this.#processedMs, finalMs: this.#finalMs }
+    const finalMs = this.#ledger.finalUntilMs(
+      this.#isEnding ? receivedMs : this.#activity.knownMs(),
+    )
+    return this.#timeline.progress({ receivedMs, processedMs: this.#processedMs, finalMs })
   }
 
   stats(): RecognitionStats {
     const { sessions, engine } = this.#failover
-    const { silenceMs, untranscribedMs, gaps } = this.#ledger.totals(this.#activity.receivedMs())
     return {
       ...this.progress(),
-      silenceMs,
-      untranscribedMs,
-      gaps,
+      ...this.#timeline.totals(this.#ledger.totals(this.#activity.receivedMs())),
       processedIsEstimated: this.#isEstimated,
       ...this.#transcripts.counts(),
       engine: { name: engine.name, sessions, rollovers: sessions - 1 },
@@ -184,7 +194,7 @@ export class Recognition {
     this.#onProgress(event.type === 'final')
   }
 
-  #onPartial(partial: Partial): void {
+  #onPartial(partial: Span): void {
     const { startMs, endMs } = this.#estimateSpan(partial)
     // A repeated partial is not new text.
     if (partial.text !== this.#partialText) this.#onText(endMs)
@@ -214,7 +224,7 @@ export class Recognition {
     this.#monitor.textReturned(endMs, processedMs, this.#isEstimated)
   }
 
-  #estimateSpan(span: Partial | Final): EstimatedSpan {
+  #estimateSpan(span: Span | Final): EstimatedSpan {
     const bounds = {
       fromMs: this.#ledger.settledMs,
       processedMs: this.#failover.processedMs() ?? this.#processedMs,
@@ -256,16 +266,6 @@ export class Recognition {
     return isReplaced
   }
 
-  #onRestarted(atMs: number): void {
-    this.#isEndEstimated = false
-    this.#monitor.restarted(atMs)
-  }
-
-  #onEnded(): void {
-    this.#processedMs = this.#activity.receivedMs()
-    this.#finish((stats) => ({ type: 'ended', stats }))
-  }
-
   /** Releases audio that no further engine needs. */
   #dropSettled(): void {
     const receivedMs = this.#activity.receivedMs()
@@ -295,6 +295,6 @@ export class Recognition {
   #emit(event: RecognitionEvent): void {
     if (this.#isOver) return
     if (event.type === 'writable') this.#monitor.setWritable(true)
-    this.#options.listener(event)
+    this.#options.listener(this.#timeline.event(event))
   }
 }

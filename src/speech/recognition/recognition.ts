@@ -72,7 +72,7 @@ export type RecognitionWarning = {
    * `engine_lagging`: a live session lags by more than `max_lag_ms`. `engine_mute`: the engine
    * returns no text for speech. `engine_rollover`: a new engine continues the session.
    * `engine_waiting`: no engine is available at the moment. `audio_lost`: a span will never be
-   * transcribed. Sessions add `unknown_fields` and `frames_forgotten`.
+   * transcribed; it was lost in an engine failure or is missing in the audio. Sessions add `unknown_fields` and `frames_forgotten`.
    */
   readonly code: string
   readonly message: string
@@ -84,7 +84,7 @@ export type RecognitionFailure = 'engine_failed' | 'engine_stalled' | 'finalize_
 /** A span of audio in milliseconds of the session. */
 export type TimeSpan = { readonly startMs: number; readonly endMs: number }
 
-/** Every millisecond is either silence, covered by a final, or untranscribed. */
+/** Every millisecond is either silence, covered by a final, or untranscribed (or missing). */
 export type RecognitionStats = RecognitionProgress & {
   readonly silenceMs: number
   readonly untranscribedMs: number

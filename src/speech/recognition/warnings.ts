@@ -64,9 +64,17 @@ export function engineMute(
   }
 }
 
+/** The source itself has a gap. */
+export function audioMissing({ startMs, endMs }: TimeSpan): RecognitionWarning {
+  const details = { reason: 'missing', start_ms: startMs, end_ms: endMs }
+  const message = 'Audio is missing according to its timestamps; later times take it into account.'
+  return { type: 'warning', code: 'audio_lost', message, details }
+}
+
 /** `spans`: the lost speech, in order. */
 export function audioLost(spans: readonly TimeSpan[]): RecognitionWarning {
   return warning('audio_lost', {
+    reason: 'engine',
     start_ms: spans[0]?.startMs,
     end_ms: spans.at(-1)?.endMs,
     speech_ms: totalMs(spans),

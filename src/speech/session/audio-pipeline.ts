@@ -24,7 +24,9 @@ export async function openAudioPipeline(
       throw fromEngineError(error)
     })
   try {
-    const decoder = await openAudioDecoder(handshake.format, recognition.sampleRateHz)
+    const decoder = await openAudioDecoder(handshake.format, recognition.sampleRateHz, (gap) =>
+      recognition.addGap(gap),
+    )
     return new AudioPipeline(recognition, decoder, session, transcriber)
   } catch (error) {
     recognition.abort()

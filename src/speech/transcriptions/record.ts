@@ -11,7 +11,10 @@ const usage = Type.Object({
 
 const missing = {
   untranscribed_ms: Type.Optional(
-    Type.Integer({ description: 'Speech lost in engine failures; absent if none was.' }),
+    Type.Integer({
+      description:
+        'Speech lost in engine failures and audio missing in the file; absent if none was.',
+    }),
   ),
   gaps: Type.Optional(Type.Array(Type.Object(span), { description: 'The lost spans.' })),
 }
@@ -64,7 +67,9 @@ export const verboseTranscription = Type.Object(
     words: Type.Optional(Type.Array(word)),
     segments: Type.Optional(Type.Array(segment)),
     usage,
-    untranscribed_ms: Type.Integer({ description: 'Speech lost in engine failures.' }),
+    untranscribed_ms: Type.Integer({
+      description: 'Speech lost in engine failures and audio missing in the file.',
+    }),
     gaps: Type.Array(Type.Object(span), { description: 'The lost spans.' }),
     warnings,
   },

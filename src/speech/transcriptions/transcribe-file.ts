@@ -141,7 +141,9 @@ async function* decodeFile(
   results: FileResults,
 ): FileParts {
   const format = { encoding, container: 'auto', sampleRateHz: null, channels: 1 } as const
-  const decoder = await openAudioDecoder(format, recognition.sampleRateHz)
+  const decoder = await openAudioDecoder(format, recognition.sampleRateHz, (gap) =>
+    recognition.addGap(gap),
+  )
   let samples = 0
   let steps = 0
 
@@ -192,8 +194,8 @@ class FileResults {
     if (event.type === 'ended') this.#stats = event.stats
     if (event.type === 'failed') this.#failure ??= recognitionFailed(event.code)
     if (event.type === 'warning' && event.code === 'audio_lost' && !this.#allowsGaps) {
-      const { start_ms: startMs, end_ms: endMs } = event.details
-      this.#failure ??= audioLost(Number(startMs), Number(endMs))
+      const { reason, start_ms: startMs, end_ms: endMs } = event.details
+      if (reason === 'engine') this.#failure ??= audioLost(Number(startMs), Number(endMs))
     }
     this.#wake()
   }

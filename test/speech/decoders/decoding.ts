@@ -2,6 +2,7 @@ import {
   AudioError,
   type AudioFaults,
   type AudioFormat,
+  type AudioGap,
   pieceMsMax,
 } from '#speech/decoders/decoder.ts'
 import { openAudioDecoder } from '#speech/decoders/open-decoder.ts'
@@ -11,6 +12,8 @@ import type { SpeechForm } from '#test/support/speech-material.ts'
 export type Decoded = {
   readonly samples: Int16Array
   readonly faults: AudioFaults
+  /** Each with the sample before which it is. */
+  readonly gaps: readonly (AudioGap & { readonly at: number })[]
 }
 
 type DeclaredFormat = Pick<AudioFormat, 'encoding'> & Partial<AudioFormat>
@@ -21,16 +24,18 @@ export async function decodeAll(
   bytes: Uint8Array | readonly Uint8Array[],
   engineRateHz = 16_000,
 ): Promise<Decoded> {
+  const pieces: Int16Array[] = []
+  const gaps: (AudioGap & { readonly at: number })[] = []
   const decoder = await openAudioDecoder(
     { container: 'auto', sampleRateHz: null, channels: 1, ...format },
     engineRateHz,
+    (gap) => gaps.push({ ...gap, at: pieces.reduce((sum, { length }) => sum + length, 0) }),
   )
-  const pieces: Int16Array[] = []
   try {
     for (const part of bytes instanceof Uint8Array ? [bytes] : bytes) {
-      pieces.push(...decoder.decode(part))
+      for (const piece of decoder.decode(part)) pieces.push(piece)
     }
-    pieces.push(...decoder.end())
+    for (const piece of decoder.end()) pieces.push(piece)
   } finally {
     decoder.close()
   }
@@ -41,6 +46,7 @@ export async function decodeAll(
   return {
     samples: joinSamples(pieces),
     faults: { ...decoder.faults },
+    gaps,
   }
 }
 

@@ -71,8 +71,7 @@ describe.skipIf(!speechToolsExist)('Opus in Ogg', () => {
     const { samples } = await decodeAll(opus, file)
     const lost = await decodeAll(opus, writePages(pages.toSpliced(4, 1)))
     expect(lost.faults).toMatchObject({ gaps: 1, corruptFrames: 0 })
-    expect(lost.samples.length).toBeLessThan(samples.length)
-    expect(lost.samples.length).toBeGreaterThan(samples.length / 2)
+    expect(lost.samples.length).toBe(samples.length)
 
     const broken = file.slice()
     const at = writePages(pages.slice(0, 4)).length + 500

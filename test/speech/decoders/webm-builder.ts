@@ -66,12 +66,19 @@ export function trackEntry(fields: {
   ])
 }
 
-function blockContent(track: number, packet: Uint8Array, flags = 0x80): Uint8Array {
-  return new Uint8Array(Buffer.concat([Uint8Array.of(0x80 | track, 0, 0, flags), packet]))
+function blockContent(track: number, packet: Uint8Array, flags = 0x80, time = 0): Uint8Array {
+  const head = Uint8Array.of(0x80 | track, time >> 8, time, flags)
+  return new Uint8Array(Buffer.concat([head, packet]))
 }
 
-export function simpleBlock(track: number, packet: Uint8Array, flags?: number): Uint8Array {
-  return element(ids.simpleBlock, blockContent(track, packet, flags))
+/** `time`: relative to the cluster. */
+export function simpleBlock(
+  track: number,
+  packet: Uint8Array,
+  flags?: number,
+  time?: number,
+): Uint8Array {
+  return element(ids.simpleBlock, blockContent(track, packet, flags, time))
 }
 
 /** A block with several packets. */
@@ -115,8 +122,12 @@ export function webmStart(tracks: readonly Uint8Array[]): Uint8Array {
   )
 }
 
-export function cluster(blocks: readonly Uint8Array[], size: Size = 'unknown'): Uint8Array {
-  return element(ids.cluster, [numberElement(ids.timecode, 0), ...blocks], size)
+export function cluster(
+  blocks: readonly Uint8Array[],
+  size: Size = 'unknown',
+  timecode = 0,
+): Uint8Array {
+  return element(ids.cluster, [numberElement(ids.timecode, timecode), ...blocks], size)
 }
 
 function idBytes(id: number): Uint8Array {

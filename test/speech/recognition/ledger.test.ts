@@ -10,9 +10,16 @@ test('every millisecond is counted in exactly one total for random input', () =>
     const ledger = new AudioLedger(speech)
     let receivedMs = 0
     let coveredMs = 0
+    let lostMs = 0
     for (let round = 0; round < 40; round += 1) {
       const startMs = receivedMs + dice.upTo(900)
       receivedMs = startMs + 1 + dice.upTo(2_000)
+      // The detector may find the last sound before a gap inside of it.
+      if (dice.upTo(4) === 0) {
+        const lost = { startMs: startMs + dice.upTo(receivedMs - startMs), endMs: receivedMs }
+        ledger.addLost(lost)
+        lostMs += lost.endMs - lost.startMs
+      }
       if (dice.upTo(4) > 0) speech.add({ startMs, endMs: receivedMs })
       const settledMs = ledger.settledMs
       const from = settledMs + dice.upTo(receivedMs - settledMs)
@@ -25,7 +32,9 @@ test('every millisecond is counted in exactly one total for random input', () =>
       if (chance === 1) ledger.writeOff(to)
       const totals = ledger.totals(receivedMs)
       expect(totals.coveredMs + totals.silenceMs + totals.untranscribedMs).toBe(receivedMs)
-      expect(totals.coveredMs).toBeGreaterThanOrEqual(coveredMs)
+      expect(totals.coveredMs).toBeGreaterThanOrEqual(coveredMs - lostMs)
+      expect(totals.untranscribedMs).toBeGreaterThanOrEqual(lostMs)
+      expect(totals.silenceMs).toBeGreaterThanOrEqual(0)
       const gapsMs = totals.gaps.reduce((sum, gap) => sum + gap.endMs - gap.startMs, 0)
       expect(gapsMs).toBe(totals.untranscribedMs)
       for (const [at, gap] of totals.gaps.entries()) {
@@ -45,6 +54,22 @@ test('speech without a final is untranscribed and listed as a gap; the rest is s
     gaps: [
       { startMs: 100, endMs: 900 },
       { startMs: 4_000, endMs: 4_600 },
+    ],
+  })
+})
+
+test('what the source has lost is a gap, even in the middle of a final', () => {
+  const { ledger } = createLedger([100, 900], [3_000, 4_000])
+  ledger.addLost({ startMs: 500, endMs: 700 })
+  ledger.addLost({ startMs: 2_000, endMs: 3_000 })
+  ledger.addFinal(100, 900, true)
+  expect(ledger.totals(4_000)).toEqual({
+    coveredMs: 600,
+    silenceMs: 100 + 1_100,
+    untranscribedMs: 200 + 1_000 + 1_000,
+    gaps: [
+      { startMs: 500, endMs: 700 },
+      { startMs: 2_000, endMs: 4_000 },
     ],
   })
 })
