@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import type { Config } from '#config/schema.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { helperTimeoutMs } from '#test/support/time-limits.ts'
 
 const gateways: Gateway[] = []
 afterAll(async () => {
@@ -78,7 +79,7 @@ async function send(
 describe.each(uploads)('%s', (_name, upload) => {
   // Bun alone closes a connection that sends less than 16 KB/s after 30 s.
   test.concurrent('may arrive slowly', async () => {
-    const gateway = await start({ uploadGapMs: 60_000 })
+    const gateway = await start({ uploadGapMs: helperTimeoutMs, uploadMs: helperTimeoutMs })
     const received = await send(gateway, upload, { pieces: 36, pauseMs: 1_000 })
     expect(received).toMatch(/^HTTP\/1\.1 20[01] /)
   })

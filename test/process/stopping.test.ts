@@ -107,10 +107,11 @@ test('one Ctrl-C, which every process of the group receives and some forward, ki
   const gateway = await startGatewayProcess()
   const events = await openStream(gateway, { model: 'demo', input: prompt })
   const workers = childrenOf(gateway.pid)
-  for (const pid of [gateway.pid, ...workers]) killProcess(pid, 'SIGINT')
+  // At once: a later signal would count as another Ctrl-C.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGINT'] as const) {
+    for (const pid of [gateway.pid, ...workers]) killProcess(pid, signal)
+  }
   expect(await gateway.logged('stopping')).toMatchObject({ running: 1 })
-  for (const pid of [gateway.pid, ...workers]) killProcess(pid, 'SIGTERM')
-  for (const pid of [gateway.pid, ...workers]) killProcess(pid, 'SIGINT')
   expect(await events.whole()).toEndWith('data: [DONE]\n\n')
   expect(await gateway.exited).toBe(0)
 })

@@ -48,6 +48,8 @@ export type ReplayAnswer = {
   cutsAt?: readonly number[]
   /** The pause before each piece after the first; by default one turn of the event loop. */
   pauseMs?: number
+  /** Awaited before each piece after the first, instead of a pause. */
+  nextPiece?: () => Promise<void>
   /**
    * `whole`: the body is complete. `cut`: the connection ends before the announced end of the body.
    * `hang`: nothing more is sent, and the connection stays open. `silent`: not even a head is sent.
@@ -160,7 +162,7 @@ async function send(
   if (ending === 'silent') return false
   await write(socket, renderHead(answer))
   for (const [index, piece] of divide(answer).entries()) {
-    if (index > 0) await pause(answer.pauseMs)
+    if (index > 0) await (answer.nextPiece?.() ?? pause(answer.pauseMs))
     if (socket.destroyed) return false
     await write(
       socket,

@@ -63,10 +63,16 @@ const wholeChat = json(bodies['chat'])
 
 const upstream = await startReplayUpstream(wholeChat)
 let gateway: Gateway
+/** Waits briefly for a first event. */
+let impatient: Gateway
+/** Ends each generation soon. */
+let brief: Gateway
 beforeAll(async () => {
   const entry = { url: upstream.baseUrl }
+  const chat = { upstream: [{ models: ['chat'], ...entry }] }
+  impatient = await startGateway({ ...chat, deadlines: { firstEventMs: 150 } })
+  brief = await startGateway({ ...chat, deadlines: { totalMs: 150 } })
   gateway = await startGateway({
-    deadlines: { firstEventMs: 150, totalMs: 2_000 },
     retry: { retriesMax: 1, backoffMs: 1 },
     upstream: [
       { name: 'c', api: 'chat', models: ['chat', 'picky'], ...entry },
@@ -77,7 +83,7 @@ beforeAll(async () => {
   })
 })
 afterAll(async () => {
-  await gateway.stop()
+  for (const each of [gateway, impatient, brief]) await each.stop()
   await upstream.stop()
 })
 
@@ -88,9 +94,14 @@ beforeEach(() => {
 const sent = (): readonly ReplayRequest[] => upstream.requests.slice(firstRequest)
 const streams = () => sent().map(({ body }) => asRecord(parseJson(body))['stream'])
 
-async function ask(client: keyof typeof clients, model: string, fields: object = {}) {
+async function ask(
+  client: keyof typeof clients,
+  model: string,
+  fields: object = {},
+  of: Gateway = gateway,
+) {
   const { path, body } = clients[client]
-  const response = await gateway.post(path, { model, ...body, ...fields })
+  const response = await of.post(path, { model, ...body, ...fields })
   return { status: response.status, body: asRecord(await response.json()) }
 }
 
@@ -170,12 +181,13 @@ test('another refusal is not repeated with streaming', async () => {
 test('a whole response may take longer than the first event of a stream', async () => {
   const body = JSON.stringify(bodies['chat'])
   upstream.answer({ ...wholeChat, cutsAt: [body.length - 5], pauseMs: 400 })
-  expect(textOf((await ask('unstored response', 'chat')).body)).toBe(text)
+  const { body: answered } = await ask('unstored response', 'chat', {}, impatient)
+  expect(textOf(answered)).toBe(text)
 })
 
 test('but not longer than a generation', async () => {
   upstream.answer({ ...wholeChat, ending: 'silent' })
-  const { status, body } = await ask('unstored response', 'chat')
+  const { status, body } = await ask('unstored response', 'chat', {}, brief)
   expect(status).toBe(504)
   expect(asRecord(body['error'])['code']).toBe('upstream_total_timeout')
 })

@@ -109,6 +109,7 @@ test('small writes are appended in frames of 100 ms, and progress is estimated',
   await eventually('all audio counts as processed', () => {
     return recorder.of('progress').at(-1)?.processedMs === 2_000
   })
+  await eventually('the server has received it', () => peer.received().appends.length >= 20)
 
   expect(peer.received().appends).toEqual(Array.from({ length: 20 }, () => 4_800))
   expect(recorder.of('progress').every(({ estimated }) => estimated)).toBe(true)

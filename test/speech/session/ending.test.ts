@@ -11,8 +11,9 @@ import {
   startSpeechServer,
 } from '#test/support/speech-server.ts'
 import { speak } from '#test/support/spoken-numbers.ts'
+import { bytes, nothingIsLeft, say, wordsSaid } from './said.ts'
 
-/** Deadlines, engine failures, capacity and shutdown. */
+/** Engine failures, capacity and shutdown. */
 
 let gateway: Gateway
 let token: string
@@ -34,72 +35,11 @@ function start(options: SpeechServerOptions = {}): SpeechServer {
   return server
 }
 
-const speech = speak([{ silenceMs: 200, words: 6 }])
-const bytes = pcmBytes(speech.samples)
-const wordsSaid = speech.words.map(({ word }) => word).join(' ')
-
 async function begin(server: SpeechServer): Promise<SpeechClient> {
   const client = await openSpeech(server.port, { token })
   await client.start({ options: { flow: 'credit' } })
   return client
 }
-
-/** Sends everything and waits until it has arrived. */
-async function say(client: SpeechClient): Promise<void> {
-  client.sendAudio(bytes)
-  const received = () => client.of('audio_ack').at(-1)?.received_bytes
-  await eventually('the audio has arrived', () => received() === bytes.length)
-}
-
-async function nothingIsLeft(server: SpeechServer): Promise<void> {
-  const metrics = () => server.sessions.metrics()
-  await eventually('everything is released', () => metrics().connections + metrics().sessions === 0)
-  expect(metrics()).toMatchObject({ queuedBytes: 0, unreadBytes: 0 })
-  expect(server.openSockets()).toBe(0)
-}
-
-describe('a deadline', () => {
-  test('ends an idle session after its finals', async () => {
-    const engine = createScriptedEngine()
-    const server = start({ engines: [engine] })
-    const client = await begin(server)
-    await say(client)
-    passTime(server.settings.idleMs)
-    expect(await client.refusal()).toMatchObject({ code: 'idle_timeout', closeCode: 1008 })
-    expect(client.finals()).toEqual([wordsSaid])
-    expect(client.of('error')[0]?.stats).toMatchObject({ finals: 1, untranscribed_ms: 0 })
-    await nothingIsLeft(server)
-    expect(engine.running()).toBe(0)
-  })
-
-  test('is postponed by keepalives', async () => {
-    const server = start()
-    const { idleMs } = server.settings
-    const [silent, kept] = [await begin(server), await begin(server)]
-    passTime(idleMs / 2)
-    kept.send({ type: 'keepalive' })
-    await kept.arrived()
-    passTime(idleMs / 2)
-    expect(await silent.refusal()).toMatchObject({ code: 'idle_timeout' })
-    expect(kept.of('error')).toEqual([])
-    kept.sendAudio(bytes)
-    await kept.end()
-    expect(kept.finals()).toEqual([wordsSaid])
-  })
-
-  test('ends a busy session at its maximum duration', async () => {
-    const server = start()
-    const client = await begin(server)
-    const talking = setInterval(() => client.sendAudio(new Uint8Array(640)), 5)
-    await client.waitFor('audio_ack')
-    passTime(server.settings.sessionMsMax)
-    const refusal = await client.refusal()
-    clearInterval(talking)
-    expect(refusal).toMatchObject({ code: 'max_session', closeCode: 1008 })
-    expect(client.of('error')[0]?.stats?.untranscribed_ms).toBe(0)
-    await nothingIsLeft(server)
-  })
-})
 
 describe('an engine', () => {
   const failing = (script: object) => createScriptedEngine({ scripts: Array(20).fill(script) })

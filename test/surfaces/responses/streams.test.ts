@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { isRecord } from '#lib/json.ts'
+import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { stopUpstreams, upstreamThat } from '#test/support/generations.ts'
 import { sendRaw } from '#test/support/raw-client.ts'
@@ -114,27 +115,43 @@ test('a stream has its content type, and no frame is split over two writes', asy
 
 describe('an upstream with repeated silences', () => {
   const eventEnds = (body: string) => [...body.matchAll(/\n\n/g)].map(({ index }) => index + 2)
-  const answer = (body: string) => ({ body, cutsAt: [0, ...eventEnds(body)], pauseMs: 70 })
+  /** The upstream is silent until the client has received another heartbeat. */
+  function answerBetweenBeats(body: string, beats: () => number, isOver: () => boolean) {
+    const nextPiece = () => {
+      // The first one is the beginning of every stream.
+      const seen = Math.max(beats(), 1)
+      return eventually('another heartbeat', () => beats() > seen || isOver())
+    }
+    upstream.answer({ body, cutsAt: [1, ...eventEnds(body)], nextPiece })
+  }
 
   test.each(silences)('in $what', async ({ model, body }) => {
     upstream.answer({ body })
     const unhurried = checkStream(await (await ask(gateway, model)).text())
-    upstream.answer(answer(body))
-    const { frames, response } = checkStream(await (await ask(lively, model)).text())
-    const beats = frames.filter(({ type }) => type === 'response.in_progress')
-    expect(beats.length).toBeGreaterThan(3)
+    let text = ''
+    let isOver = false
+    const beats = () => text.split('event: response.in_progress').length - 1
+    answerBetweenBeats(body, beats, () => isOver)
+    const { body: stream } = await ask(lively, model)
+    for await (const part of stream?.pipeThrough(new TextDecoderStream()) ?? []) text += part
+    isOver = true
+    const { response } = checkStream(text)
+    expect(beats()).toBeGreaterThan(3)
     expect(contentOfResponse(response)).toEqual(contentOfResponse(unhurried.response))
   })
 
   test.each(silences)('in $what, and the openai package continues', async ({ model, body }) => {
-    upstream.answer(answer(body))
+    let beats = 0
+    let isOver = false
+    const current = () => beats
+    answerBetweenBeats(body, current, () => isOver)
     const client = await lively.openai()
     const stream = client.responses.stream({ model, input: 'x' })
-    let beats = 0
     stream.on('response.in_progress', () => {
       beats++
     })
     const final: unknown = await stream.finalResponse()
+    isOver = true
     if (!isRecord(final)) throw new Error('no response')
     expect(beats).toBeGreaterThan(3)
     const answered: unknown = await (await ask(lively, model, false)).json()
