@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { readEvents } from '#test/support/event-reading.ts'
+import { eventually } from '#test/support/eventually.ts'
 import {
   childrenOf,
   configFile,
@@ -105,7 +106,9 @@ test.each([
 
       if (!store) {
         expect(sent()).toBeLessThan((stalledReaders * bytes) / 2)
-        expect(residentBytes(worker) - before.resident).toBeLessThan(growthBytesMax)
+        // A busy machine collects garbage later.
+        const grownBytes = () => residentBytes(worker) - before.resident
+        await eventually('little memory is held', () => grownBytes() < growthBytesMax)
       }
       for (const socket of sockets) socket.destroy()
       await upstream.until(({ connections }) => connections.open === 0)
