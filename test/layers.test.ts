@@ -169,7 +169,7 @@ const rules: readonly LayerRule[] = [
       'src/installer/**',
       'src/speech/**',
     ],
-    except: [...routeFiles, 'src/branding/logo/receive.ts'],
+    except: [...routeFiles, 'src/branding/logo/receive.ts', 'src/files/content/receive.ts'],
     never: httpFramework,
     reason: 'only routes know the HTTP framework',
   },

@@ -87,6 +87,52 @@ export const blob = pgTable('blob', {
   putAt: instant('put_at').notNull(),
 })
 
+/** Files that are uploaded in parts; rows of ended uploads are kept for a while. */
+export const upload = pgTable(
+  'upload',
+  {
+    id: uuid('id').primaryKey(),
+    ownerId: uuid('owner_id').notNull(),
+    /** A pending upload past `expires_at` is expired. */
+    status: text('status', { enum: ['pending', 'completed', 'cancelled'] }).notNull(),
+    filename: text('filename').notNull(),
+    purpose: text('purpose').notNull(),
+    /** Of the whole file, as announced. */
+    bytes: bigint('bytes', { mode: 'number' }).notNull(),
+    /** The lifetime of the file; null: unlimited. */
+    fileLifetimeS: integer('file_lifetime_s'),
+    /** Of a completed upload; the digest is that of the ids of its parts. */
+    fileId: uuid('file_id'),
+    partsDigest: text('parts_digest'),
+    createdAt: instant('created_at').notNull(),
+    expiresAt: instant('expires_at').notNull(),
+  },
+  (table) => [
+    check('upload_status', sql`${table.status} in ('pending', 'completed', 'cancelled')`),
+    index('upload_owner').on(table.ownerId),
+    index('upload_expires_at').on(table.expiresAt),
+  ],
+)
+
+/** Parts of pending uploads. The sweep keeps their contents. */
+export const uploadPart = pgTable(
+  'upload_part',
+  {
+    id: uuid('id').primaryKey(),
+    uploadId: uuid('upload_id')
+      .notNull()
+      .references(() => upload.id, { onDelete: 'cascade' }),
+    /** No foreign key: versions without this table delete contents that no file uses. */
+    sha256: text('sha256').notNull(),
+    bytes: bigint('bytes', { mode: 'number' }).notNull(),
+    createdAt: instant('created_at').notNull(),
+  },
+  (table) => [
+    index('upload_part_upload').on(table.uploadId),
+    index('upload_part_sha256').on(table.sha256),
+  ],
+)
+
 /** Access to a file, a folder with its contents, or a collection. */
 export const share = pgTable(
   'share',

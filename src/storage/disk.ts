@@ -17,11 +17,12 @@ export async function createDiskStorage(options: {
   const has = (sha256: string) => Bun.file(pathOf(sha256)).exists()
 
   return {
-    async put(source, limits) {
+    async put(source, { bytesMax, claim }) {
       const unfinishedPath = join(unfinished, Bun.randomUUIDv7())
-      const content = await spool(source, unfinishedPath, limits)
+      const content = await spool(source, unfinishedPath, { bytesMax })
       const path = pathOf(content.sha256)
       try {
+        await claim?.(content)
         await mkdir(dirname(path), { recursive: true })
         // Concurrent uploads of equal contents replace each other's file with the same bytes.
         await rename(unfinishedPath, path)
@@ -43,6 +44,7 @@ export async function createDiskStorage(options: {
     async ping() {
       await readdir(unfinished)
     },
+    removeUnfinished: (now) => removeUnfinished(unfinished, now),
   }
 }
 

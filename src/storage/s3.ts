@@ -32,10 +32,11 @@ export async function createS3Storage(options: {
     client.file(`${settings.prefix}${sha256.slice(0, 2)}/${sha256}`)
 
   return {
-    async put(source, limits) {
+    async put(source, { bytesMax, claim }) {
       const path = join(folder, Bun.randomUUIDv7())
-      const content = await spool(source, path, limits)
+      const content = await spool(source, path, { bytesMax })
       try {
+        await claim?.(content)
         const object = objectOf(content.sha256)
         await withStorageErrors(() =>
           object.write(Bun.file(path), { partSize: partBytes, queueSize: concurrentParts }),
@@ -59,6 +60,7 @@ export async function createS3Storage(options: {
     async ping() {
       await withStorageErrors(() => client.list({ maxKeys: 1 }))
     },
+    removeUnfinished: (now) => removeUnfinished(folder, now),
   }
 }
 

@@ -32,7 +32,11 @@ export async function spool(
 export async function removeUnfinished(folder: string, now: Date): Promise<void> {
   for (const name of await readdir(folder)) {
     const path = join(folder, name)
-    const { mtimeMs } = await stat(path)
+    // It may have been completed meanwhile.
+    const mtimeMs = await stat(path).then(
+      (found) => found.mtimeMs,
+      () => now.getTime(),
+    )
     if (mtimeMs < now.getTime() - unfinishedMsMax) await rm(path, { force: true })
   }
 }

@@ -9,9 +9,10 @@ export type Storage = {
    * Streams a content with backpressure and bounded memory. Resolves when it is durable; a failure
    * leaves nothing behind.
    *
-   * Throws `request_too_large` above `bytesMax`, `insufficient_storage`, and errors of the source.
+   * Throws `request_too_large` above `bytesMax`, `insufficient_storage`, and errors of the source and of
+   * `claim`.
    */
-  put(source: AsyncIterable<Uint8Array>, limits: { bytesMax: number }): Promise<StoredContent>
+  put(source: AsyncIterable<Uint8Array>, options: PutOptions): Promise<StoredContent>
   /** Bytes from `start` to before `end`; throws `not_found`. */
   read(sha256: string, range?: { start: number; end: number }): Promise<ReadableStream<Uint8Array>>
   has(sha256: string): Promise<boolean>
@@ -19,6 +20,17 @@ export type Storage = {
   remove(sha256: string): Promise<void>
   /** Rejects if the storage cannot be used. */
   ping(): Promise<void>
+  /** Removes what killed processes left of unfinished contents, after a day. */
+  removeUnfinished(now: Date): Promise<void>
+}
+
+type PutOptions = {
+  readonly bytesMax: number
+  /**
+   * Records the complete content before it is stored, so that a process that is killed here leaves
+   * nothing that the sweep does not know.
+   */
+  readonly claim?: (content: StoredContent) => Promise<void>
 }
 
 export type StoredContent = {

@@ -7,6 +7,7 @@ import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
 import { createEmbedders } from '#embedding/embedder.ts'
+import { createReceiver } from '#files/content/receive.ts'
 import { uploadEndpoints } from '#files/content/upload-endpoints.ts'
 import { fileShareEndpoints } from '#files/shares/endpoints.ts'
 import { createShares } from '#files/shares/shares.ts'
@@ -140,7 +141,7 @@ export async function startSettingsGateway(
   const modelResolver = { agentModelName: (name: string) => catalogue.find(name)?.id }
   const endpoints = [
     ...settingsEndpoints({ settings, embedders, rerankers, files, modelResolver, serviceDesk }),
-    ...uploadEndpoints({ files, storage, settings, config, now }),
+    ...uploadEndpoints({ ...createReceiver({ files, storage, settings, config }), files, now }),
     ...fileShareEndpoints({ shares, settings }),
     ...rerankEndpoints({
       rerankers,

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { AppError, toAppError } from '#lib/errors.ts'
 import { createDiskStorage } from '#storage/disk.ts'
 import { createS3Storage } from '#storage/s3.ts'
-import type { Storage } from '#storage/storage.ts'
+import type { Storage, StoredContent } from '#storage/storage.ts'
 import { s3Settings } from '#test/support/s3-server.ts'
 
 const now = () => new Date()
@@ -81,6 +81,40 @@ for (const { kind, open, isThere } of kinds) {
       expect(await kindOf(long)).toBe('request_too_large')
       expect(await kindOf(storage.put(breakingOff(), limits))).toBe('client_closed')
       expect(filesIn(folder)).toEqual(before)
+    })
+
+    test('a content is claimed before it is stored, and not stored without the claim', async () => {
+      const content = patternOf(3_000)
+      const before = filesIn(folder)
+      const refuse = async () => {
+        throw new AppError('service_unavailable', 'The database is unavailable.')
+      }
+      const refused = storage.put(pieces(content, 100), { ...limits, claim: refuse })
+      expect(await kindOf(refused)).toBe('service_unavailable')
+      expect(await storage.has(hashOf(content))).toBe(false)
+      expect(filesIn(folder)).toEqual(before)
+      const claimed: [string, boolean][] = []
+      const claim = async ({ sha256 }: StoredContent) => {
+        claimed.push([sha256, await storage.has(sha256)])
+      }
+      await storage.put(pieces(content, 100), { ...limits, claim })
+      expect(claimed).toEqual([[hashOf(content), false]])
+      expect(await storage.has(hashOf(content))).toBe(true)
+    })
+
+    test('what a killed process left unfinished is removed after a day', async () => {
+      const before = filesIn(folder)
+      const source = async function* () {
+        yield patternOf(1_000)
+        const unfinished = filesIn(folder)
+        await storage.removeUnfinished(new Date(Date.now() + 23 * 3_600_000))
+        expect(filesIn(folder)).toEqual(unfinished)
+        expect(unfinished.length).toBeGreaterThan(before.length)
+        await storage.removeUnfinished(new Date(Date.now() + 25 * 3_600_000))
+        expect(filesIn(folder)).toEqual(before)
+        throw new AppError('client_closed', 'The client disconnected.')
+      }
+      expect(await kindOf(storage.put(source(), limits))).toBe('client_closed')
     })
 
     test('a removed content is not found', async () => {

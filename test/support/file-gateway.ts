@@ -1,12 +1,14 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import OpenAI from 'openai'
 import { createAudit } from '#audit/store.ts'
 import { createAuth } from '#auth/auth.ts'
 import { userIdOf } from '#auth/principal.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
+import { createReceiver } from '#files/content/receive.ts'
 import { fileEndpoints } from '#files/file-endpoints.ts'
 import type { FileChange, FileHooks, NewFile } from '#files/files.ts'
 import { folderEndpoints } from '#files/folder-endpoints.ts'
@@ -15,8 +17,11 @@ import { fileShareEndpoints } from '#files/shares/endpoints.ts'
 import { createShares, type Shares } from '#files/shares/shares.ts'
 import { createFileSweep } from '#files/trash/trash.ts'
 import { createFiles, type Files } from '#files/tree.ts'
+import { uploadPartsEndpoints } from '#files/uploads/endpoints.ts'
+import { createUploads } from '#files/uploads/uploads.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { createDiskStorage } from '#storage/disk.ts'
+import { createS3Storage, type S3Settings } from '#storage/s3.ts'
 import type { Storage } from '#storage/storage.ts'
 import { createTestApp } from './endpoints.ts'
 import { fixedSettings } from './fixed-settings.ts'
@@ -37,6 +42,7 @@ export type FileGateway = {
   upload(who: Person, name: string, file?: Partial<NewFile> & { text?: string }): Promise<string>
   /** Creates a folder over HTTP and returns its id. */
   folder(who: Person, name: string, folderId?: string | null): Promise<string>
+  openai(who: Person): OpenAI
   share(who: Person, path: string, principal: object, role: string): Promise<string>
   /** Advances the clock. */
   pass(ms: number): void
@@ -69,6 +75,8 @@ export async function startFileGateway(
     hooks?: Partial<FileHooks>
     /** Shares the storage folder with another gateway. */
     folder?: string
+    /** Contents are stored here; the folder has unfinished ones. */
+    s3?: S3Settings | undefined
   } = {},
 ): Promise<FileGateway> {
   const loaded = loadConfig({ JWT_SECRET: secret, PORT: '0' })
@@ -84,7 +92,10 @@ export async function startFileGateway(
     fetch,
   })
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'sluice-files-'))
-  const storage = await createDiskStorage({ folder, now })
+  const storage =
+    options.s3 === undefined
+      ? await createDiskStorage({ folder, now })
+      : await createS3Storage({ settings: options.s3, folder, now })
   const changes: FileChange[] = []
   const hooks: FileHooks = {
     async changed(_, change) {
@@ -96,11 +107,14 @@ export async function startFileGateway(
   const settings = fixedSettings(config)
   const files = createFiles({ database, storage, settings, limits: config.files, hooks, now })
   const shares = createShares({ database, now })
+  const receiver = createReceiver({ files, storage, settings, config })
+  const uploads = createUploads({ database, files, storage, settings, receiver, now })
   const endpoints = [
     ...listingEndpoints({ files }),
     ...fileEndpoints({ files }),
     ...folderEndpoints({ files }),
     ...fileShareEndpoints({ shares, settings }),
+    ...uploadPartsEndpoints({ uploads, receive: receiver.receive }),
   ]
   const app = createTestApp(endpoints, { auth, config }).listen({ hostname: '127.0.0.1', port: 0 })
   const url = `http://127.0.0.1:${app.server?.port}`
@@ -118,6 +132,8 @@ export async function startFileGateway(
       (await files.create(principalOf(who), await newFile(storage, name, file))).id,
     folder: async (who, name, folderId = null) =>
       idOf(await send(who, '/v1/folders', { json: { name, folder_id: folderId } })),
+    openai: (who) =>
+      new OpenAI({ baseURL: `${url}/v1`, apiKey: tokenOf(who, now()), maxRetries: 0 }),
     share: async (who, path, principal, role) =>
       idOf(await send(who, `${path}/shares`, { json: { principal, role } })),
     pass(ms) {
@@ -129,7 +145,7 @@ export async function startFileGateway(
     async stop() {
       await app.stop(true)
       await auth.close()
-      rmSync(folder, { recursive: true, force: true })
+      if (options.folder === undefined) rmSync(folder, { recursive: true, force: true })
     },
   }
 }

@@ -1,7 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { bytes, type Endpoint, endpoint, form, json, rawBody } from '#api/endpoint.ts'
 import { ifMatchHeader } from '#api/shapes.ts'
-import type { Config } from '#config/schema.ts'
 import {
   common,
   destinationErrors,
@@ -17,27 +16,24 @@ import {
 } from '#files/record.ts'
 import { parseNodeId } from '#files/tree/checks.ts'
 import type { Files } from '#files/tree.ts'
-import { readLongBody } from '#http/long-body.ts'
-import { readMultipart } from '#http/multipart.ts'
 import { readIfMatch, requireExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
 import { actingPrincipal } from '#lib/request-context.ts'
-import type { CurrentSettings } from '#settings/schema.ts'
-import type { Storage, StoredContent } from '#storage/storage.ts'
 import { detectMimeType } from './mime-type.ts'
+import type { Receiver } from './receive.ts'
 import { parseUploadFields, uploadFields } from './upload-fields.ts'
 
 export type UploadEndpointsDeps = {
   files: Pick<Files, 'create' | 'find' | 'replaceContent'>
-  storage: Pick<Storage, 'put'>
-  settings: CurrentSettings
-  config: Pick<Config, 'files'>
+  receive: Receiver['receive']
   now: () => Date
 }
 
+const raw = { what: 'file', formField: null, acceptsRaw: true } as const
+const formOrRaw = { ...raw, formField: 'file' } as const
+
 /** Uploads stream to the storage; no content is held in memory. */
-export function uploadEndpoints({ files, now, ...deps }: UploadEndpointsDeps): Endpoint[] {
-  const receive = createReceiver(deps)
+export function uploadEndpoints({ files, receive, now }: UploadEndpointsDeps): Endpoint[] {
   return [
     endpoint({
       method: 'POST',
@@ -73,7 +69,7 @@ longer, see \`retrieval_status\`. An aborted upload leaves nothing behind.`,
       },
       async handle({ query, context, request }) {
         const principal = actingPrincipal(context)
-        const upload = await receive(request, { acceptsForm: true, userId: principal.userId })
+        const upload = await receive(request, { ...formOrRaw, userId: principal.userId })
         const { name, ...fields } = parseUploadFields(upload.fields ?? query, now())
         const fileName = name ?? upload.filename
         if (fileName === null) {
@@ -113,7 +109,7 @@ longer, see \`retrieval_status\`. An aborted upload leaves nothing behind.`,
         // Before the upload, so that a refused one does not transfer the content.
         const current = await files.find(principal, id)
         check(current)
-        const { content } = await receive(request, { acceptsForm: false, userId: principal.userId })
+        const { content } = await receive(request, { ...raw, userId: principal.userId })
         const mimeType = await detectMimeType(content.head, current.name)
         return files.replaceContent(principal, id, { content, mimeType }, check)
       },
@@ -121,87 +117,8 @@ longer, see \`retrieval_status\`. An aborted upload leaves nothing behind.`,
   ]
 }
 
-type Upload = {
-  /** Null for a raw body. */
-  readonly fields: ReadonlyMap<string, string> | null
-  readonly content: StoredContent
-  readonly filename: string | null
-}
-
-/** Users whose stalled uploads are needed to take all slots. */
-const uploadUsersMin = 4
-const multipartOverheadBytesMax = 1_048_576
-const formLimits = { fieldsMax: 16, fieldBytesMax: 65_536, filesMax: 1 }
-
-/** Limits the number of concurrent uploads, their size and their duration. */
-function createReceiver({
-  storage,
-  settings,
-  config: { files: limits },
-}: Omit<UploadEndpointsDeps, 'files' | 'now'>) {
-  const deadlines = { gapMs: limits.uploadGapMs, totalMs: limits.uploadMs }
-  let running = 0
-  const runningByUser = new Map<string, number>()
-  const uploadsPerUserMax = Math.ceil(limits.uploadsMax / uploadUsersMin)
-
-  async function receiveForm(request: Request, bytesMax: number): Promise<Upload> {
-    const { fields, files } = await readMultipart(
-      request,
-      { ...formLimits, ...deadlines },
-      async ({ field }, content) => {
-        if (field === 'file') return storage.put(content, { bytesMax })
-        throw new AppError('unknown_field', `There is no file field "${field}"; send "file".`, {
-          param: field,
-        })
-      },
-    )
-    const [file] = files
-    if (file === undefined) {
-      throw new AppError('unprocessable', 'The form has no file.', { param: 'file' })
-    }
-    return { fields, content: file.taken, filename: file.part.filename }
-  }
-
-  async function receiveRaw(request: Request, bytesMax: number): Promise<Upload> {
-    const content = await storage.put(readLongBody(request, deadlines), { bytesMax })
-    return { fields: null, content, filename: null }
-  }
-
-  return async (
-    request: Request,
-    { acceptsForm, userId }: { acceptsForm: boolean; userId: string },
-  ): Promise<Upload> => {
-    const ofUser = runningByUser.get(userId) ?? 0
-    if (running >= limits.uploadsMax || ofUser >= uploadsPerUserMax) {
-      throw new AppError('too_many_streams', 'Too many uploads are in progress.', {
-        retryAfterS: 1,
-      })
-    }
-    const bytesMax = settings.current().files.max_bytes
-    const isForm = /^multipart\//i.test(request.headers.get('content-type') ?? '')
-    const contentLength = Number(request.headers.get('content-length') ?? 0)
-    if (contentLength > bytesMax + (isForm ? multipartOverheadBytesMax : 0)) {
-      throw new AppError('request_too_large', `A file may have at most ${bytesMax} bytes.`, {
-        code: 'file_too_large',
-      })
-    }
-    running++
-    runningByUser.set(userId, ofUser + 1)
-    try {
-      return await (isForm && acceptsForm
-        ? receiveForm(request, bytesMax)
-        : receiveRaw(request, bytesMax))
-    } finally {
-      running--
-      const left = (runningByUser.get(userId) ?? 1) - 1
-      if (left > 0) runningByUser.set(userId, left)
-      else runningByUser.delete(userId)
-    }
-  }
-}
-
 const contentChanged = 'The content has changed.'
-const uploadErrors = {
+export const uploadErrors = {
   request_too_large: {
     code: 'file_too_large',
     message: 'A file may have at most 5368709120 bytes.',

@@ -16,14 +16,15 @@ export type UploadFields = Omit<NewFile, 'name' | 'content' | 'mimeType'> & {
 
 const collectionsMax = 20
 /** As in OpenAI's API: an hour to thirty days. */
-const expiryS = { minimum: 3_600, maximum: 2_592_000 }
+export const expiryS = { minimum: 3_600, maximum: 2_592_000 }
+
+export const purpose = {
+  description: 'A label of at most 64 letters, digits, `_`, `-` or `.`.',
+  pattern: '^[A-Za-z0-9_.-]{1,64}$',
+}
 
 const optionFields = Type.Object({
-  purpose: Type.String({
-    description: 'A label of at most 64 letters, digits, `_`, `-` or `.`.',
-    pattern: '^[A-Za-z0-9_.-]{1,64}$',
-    default: 'user_data',
-  }),
+  purpose: Type.String({ ...purpose, default: 'user_data' }),
   on_conflict: Type.Optional(
     Type.Union(oneOf('fail', 'rename', 'replace', 'allow').anyOf, {
       description:

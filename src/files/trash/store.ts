@@ -72,6 +72,9 @@ export async function untrashNodes(handle: Handle, ids: readonly string[]): Prom
 }
 
 const filesPerTransaction = 200
+const uploadsPerStatement = 200
+/** Expired uploads are kept for late requests, and for a completion that began in time. */
+const expiredUploadMs = 3_600_000
 const nodesPerStatement = 1_000
 /** A transaction locks the rows of its contents until the storage has removed them. */
 const contentsPerTransaction = 20
@@ -118,8 +121,18 @@ export function createSweepStore({ drizzle, kind }: SweepDatabase) {
       return dropped.length === nodesPerStatement
     },
 
+    /** Deletes uploads that expired an hour ago, with their parts. */
+    async dropUploads(now: Date): Promise<boolean> {
+      const dropped = await drizzle.execute(sql`
+        delete from upload where id in (
+          select id from upload where expires_at <= ${at(new Date(now.getTime() - expiredUploadMs))}
+          limit ${uploadsPerStatement}::integer for update skip locked)
+        returning 1`)
+      return dropped.length === uploadsPerStatement
+    },
+
     /**
-     * Removes content that no file uses. The deleted row stays locked while `remove` runs, so a
+     * Removes content that no file and no part of an upload uses. The deleted row stays locked while `remove` runs, so a
      * concurrent upload of the same content waits and then finds it missing.
      */
     dropContents: (now: Date, remove: (sha256: string) => Promise<void>): Promise<boolean> =>
@@ -130,6 +143,7 @@ export function createSweepStore({ drizzle, kind }: SweepDatabase) {
             select sha256 from blob
             where put_at <= ${at(before)}
               and not exists (select 1 from file where file.sha256 = blob.sha256)
+              and not exists (select 1 from upload_part where upload_part.sha256 = blob.sha256)
             limit ${contentsPerTransaction}::integer for update skip locked)
           returning sha256`)
         for (const { sha256 } of dropped) await remove(sha256)

@@ -158,7 +158,7 @@ async function restoreSubtree(
 
 export type FileSweepDeps = {
   database: SweepDatabase
-  storage: Pick<Storage, 'remove'>
+  storage: Pick<Storage, 'remove' | 'removeUnfinished'>
   settings: CurrentSettings
   hooks: Pick<FileHooks, 'changed'>
   log: Pick<Log, 'warn'>
@@ -171,7 +171,7 @@ const sweepsPerFullScan = 10
 /** The rest waits for the next sweep. */
 const stepsMax = 500
 
-/** Periodically deletes expired files, old trash and content that no file uses. */
+/** Periodically deletes expired files and uploads, old trash and content that nothing uses. */
 export function startFileSweep(deps: FileSweepDeps): PeriodicTask {
   const sweep = createFileSweep(deps)
   return repeat(sweep, { everyMs: sweepEveryMs, log: deps.log, failed: 'file sweep failed' })
@@ -186,12 +186,14 @@ export function createFileSweep({ database, storage, settings, hooks, now }: Fil
     const retentionMs = settings.current().files.trash_seconds * 1_000
     const retainedSince = new Date(time.getTime() - retentionMs)
     await repeatSteps(() => store.dropExpired(hooks, time))
+    await repeatSteps(() => store.dropUploads(time))
     const isComplete = await repeatSteps(() => store.dropTrashed(hooks, retainedSince))
     // Deleting a folder cascades to its files, whose content must have been dropped before.
     const namesKeptSince = new Date(retainedSince.getTime() - retentionMs)
     if (isComplete) await repeatSteps(() => store.dropNodes(namesKeptSince))
     if (sweeps++ % sweepsPerFullScan > 0) return
     await repeatSteps(() => store.dropContents(time, storage.remove))
+    await storage.removeUnfinished(time)
     await store.vacuum()
   }
 }

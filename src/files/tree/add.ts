@@ -7,6 +7,7 @@ import { readRecord } from '#files/record-store.ts'
 import type { TreeDeps } from '#files/tree.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
+import type { StoredContent } from '#storage/storage.ts'
 import {
   findDestination,
   findNamed,
@@ -113,8 +114,13 @@ export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps
     /**
      * Creates a file from stored content, owned by the owner of the folder. Throws `conflict` of code
      * `name_conflict`, `unprocessable`, and `service_unavailable` if the content is no longer stored.
+     * `settle` ends the transaction; nothing is created if it throws.
      */
-    async create(principal: RequestPrincipal, file: NewFile): Promise<FileRecord> {
+    async create(
+      principal: RequestPrincipal,
+      file: NewFile,
+      settle?: (transaction: Transaction, id: string) => Promise<void>,
+    ): Promise<FileRecord> {
       await keepContent(file)
       return inDestination({ ...file, principal }, async (transaction, location) => {
         const name = parseName(file.name)
@@ -129,9 +135,14 @@ export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps
         const id = await addNode({ transaction, principal }, location, node)
         await insertFile(transaction, id, file)
         await recordAddition({ transaction, principal, id }, location, node)
-        return notifyContent({ transaction, principal, id }, file)
+        const created = await notifyContent({ transaction, principal, id }, file)
+        await settle?.(transaction, id)
+        return created
       })
     },
+
+    /** Records a content that is about to be stored, so that the sweep removes it if no file uses it. */
+    claimContent: (content: StoredContent) => store.keepContent(content, now()),
 
     createFolder: (principal: RequestPrincipal, given: Placement & { name: string }) =>
       inDestination({ ...given, principal }, async (transaction, location) => {
