@@ -1,4 +1,5 @@
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
+import { PgDialect } from 'drizzle-orm/pg-core'
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import type { Sql } from 'postgres'
 import { newId } from '#lib/id.ts'
@@ -28,6 +29,11 @@ export type Database = {
    * one connection, so that would deadlock.
    */
   readonly drizzle: PostgresJsDatabase
+  /**
+   * Executes a statement whose text is always the same: the server parses it once per connection,
+   * and it takes one round trip instead of two.
+   */
+  executePrepared<Row extends Record<string, unknown>>(statement: SQL): Promise<readonly Row[]>
   /** Receives the notifications of all processes on a channel, including this one. */
   listen(channel: string, listener: ChannelListener): Promise<void>
   /** Notifies all listening processes. A payload may have 7,900 bytes. */
@@ -51,6 +57,8 @@ export type OpenDatabaseOptions = {
   connectionsMax: number
   log: Log
 }
+
+const dialect = new PgDialect()
 
 /** How long `close` waits for running queries. */
 const closeTimeoutS = 5
@@ -110,12 +118,17 @@ function assemble(
   kind: Database['kind'],
   parts: { client: Sql; processName: string; bus: MessageBus; close: () => Promise<void> },
 ): Database {
-  const handle = drizzle(parts.client)
+  const { client } = parts
+  const handle = drizzle(client)
   let closed: Promise<void> | undefined
   return {
     kind,
     processName: parts.processName,
     drizzle: handle,
+    async executePrepared<Row extends Record<string, unknown>>(statement: SQL) {
+      const { sql: text, params } = dialect.sqlToQuery(statement)
+      return client.unsafe<Row[]>(text, params as string[], { prepare: true })
+    },
     listen: parts.bus.listen,
     notify: parts.bus.notify,
     notifyOnCommit: parts.bus.notifyOnCommit,

@@ -1,107 +1,185 @@
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
-import { conversation, conversationItem, response } from '#db/schema/responses.ts'
+import {
+  conversation,
+  conversationItem,
+  response,
+  responseItem,
+  responseLog,
+} from '#db/schema/responses.ts'
 import type { EndedResponse, JournalWork } from '#responses/stored.ts'
 import type { ResponseStatus } from './response.ts'
 import {
+  charsPerStatement,
+  chunksOf,
+  endColumns,
   type Handle,
   idRows,
-  insertItems,
-  insertResponses,
-  insertSegments,
   itemRows,
   itemsOf,
-  markEnded,
   responseRow,
+  rowsOf,
   type StoreOptions,
 } from './row-store.ts'
 
-type ResponseOwner = { readonly ownerId: string; readonly conversationId: string | null }
-/** By response id. */
-type Owners = ReadonlyMap<string, ResponseOwner>
-type LockedRow = ResponseOwner & { readonly status: ResponseStatus }
-type LockedRows = ReadonlyMap<string, LockedRow>
+type LockedRow = { readonly id: string; readonly status: ResponseStatus }
 
 /**
- * Writes a batch with a constant number of statements. A response that opens and ends in the same
- * batch is written once, in its final state. Returns the ids of ended responses that another worker
- * has ended in another way: they stay unchanged.
+ * Writes a batch: one statement, and so one round trip, unless it is large or extends a conversation.
+ * A response that opens and ends in the same batch is written once, in its final state. Returns the
+ * ids of ended responses that another worker has ended in another way: they stay unchanged.
  */
 export async function writeJournal(
-  drizzle: Database['drizzle'],
+  { drizzle, executePrepared }: Pick<Database, 'drizzle' | 'executePrepared'>,
   work: JournalWork,
   options: StoreOptions,
 ): Promise<ReadonlySet<string>> {
   const { opened, logged, ended } = work
   if (opened.length + logged.length + ended.length === 0) return new Set()
-  const now = options.now()
-  const added = new Map(opened.map((each): [string, ResponseOwner] => [each.id, each]))
-  const existing = [...logged, ...ended].map(({ id }) => id).filter((id) => !added.has(id))
+  const added = new Set(opened.map(({ id }) => id))
+  const others = [...logged, ...ended].map(({ id }) => id).filter((id) => !added.has(id))
+  const ids = { added: [...added], existing: [...new Set(others)] }
+  const [first, ...more] = split(rowsOfWork(work, added, options)).map((rows) =>
+    writeStatement(ids, rows),
+  )
+  const appended = ended.filter(isAppended)
+  if (first !== undefined && more.length + appended.length === 0) {
+    return endedOtherwise(ended, await executePrepared<LockedRow>(first))
+  }
   return drizzle.transaction(async (transaction) => {
-    const locked = await lockRows(transaction, existing)
-    const running = [...locked].filter(([, { status }]) => status === 'in_progress')
-    const owners: Owners = new Map([...added, ...running])
-    const ends = ended.filter(({ id }) => owners.has(id))
-
-    const finals = new Map(ended.map(({ id, object }) => [id, object]))
-    const rows = opened.map(({ runnerId, ...head }) =>
-      responseRow(head, finals.get(head.id) ?? head.object, { runnerId }, options),
-    )
-    await insertResponses(transaction, rows)
-    await insertItems(transaction, [
-      ...opened.flatMap((head) => itemRows(head, 'input', head.input, now)),
-      ...ends.flatMap(({ id, object }) => {
-        const ownerId = owners.get(id)?.ownerId
-        return ownerId === undefined ? [] : itemRows({ id, ownerId }, 'output', object.output, now)
-      }),
-    ])
-    const segments = [...logged.filter(({ id }) => owners.has(id)), ...ends]
-    await insertSegments(
-      transaction,
-      segments.flatMap(({ id, segment }) =>
-        segment === null ? [] : [{ responseId: id, ...segment }],
-      ),
-    )
-    const endsOfExisting = ends.filter(({ id }) => !added.has(id))
-    await markEnded(transaction, endsOfExisting, options)
-    await appendToConversations(transaction, withConversation(ends, owners), now)
-    return new Set(ended.flatMap((end) => (isEndedOtherwise(end, locked) ? [end.id] : [])))
+    const locked = first === undefined ? [] : await transaction.execute<LockedRow>(first)
+    for (const statement of more) await transaction.execute(statement)
+    const finished = new Set(locked.flatMap(({ id, status }) => (isRunning(status) ? [] : [id])))
+    const stored = appended.filter(({ id }) => !finished.has(id))
+    await appendToConversations(transaction, stored, options.now())
+    return endedOtherwise(ended, locked)
   })
 }
 
-/** The same status is the outcome of an earlier attempt of this write. */
-function isEndedOtherwise({ id, object }: EndedResponse, locked: LockedRows): boolean {
-  const status = locked.get(id)?.status
-  return status !== undefined && status !== 'in_progress' && status !== object.status
+/** By table, in the order of writing; `ended`: the ends of responses that have a row. */
+type Rows<Json> = { responses: Json; items: Json; segments: Json; ended: Json }
+
+function rowsOfWork(
+  { opened, logged, ended }: JournalWork,
+  added: ReadonlySet<string>,
+  options: StoreOptions,
+): Rows<readonly object[]> {
+  const now = options.now()
+  const finals = new Map(ended.map(({ id, object }) => [id, object]))
+  return {
+    responses: opened.map(({ runnerId, ...head }) =>
+      responseRow(head, finals.get(head.id) ?? head.object, { runnerId }, options),
+    ),
+    items: [
+      ...opened.flatMap((head) => itemRows(head, 'input', head.input, now)),
+      ...ended.flatMap((end) => itemRows(end, 'output', end.object.output, now)),
+    ],
+    segments: [...logged, ...ended].flatMap(({ id, segment }) =>
+      segment === null ? [] : [{ responseId: id, ...segment }],
+    ),
+    ended: ended.flatMap(({ id, object }) =>
+      added.has(id) ? [] : [{ id, ...endColumns(object, options) }],
+    ),
+  }
+}
+
+/** The rows of one statement, or of several where they are too large for one. */
+function split(rows: Rows<readonly object[]>): Rows<string>[] {
+  const order = ['responses', 'items', 'segments', 'ended'] as const
+  const chunks = order.flatMap((table) => chunksOf(rows[table]).map((json) => ({ [table]: json })))
+  const one: Rows<string> = Object.assign({}, noRows, ...chunks)
+  const isWhole = chunks.length <= order.filter((table) => rows[table].length > 0).length
+  const chars = order.reduce((sum, table) => sum + one[table].length, 0)
+  if (isWhole && chars <= charsPerStatement) return [one]
+  return chunks.map((chunk) => ({ ...noRows, ...chunk }))
+}
+
+const noRows: Rows<string> = { responses: '[]', items: '[]', segments: '[]', ended: '[]' }
+
+const tables = {
+  response: rowsOf(response),
+  item: rowsOf(responseItem),
+  segment: rowsOf(responseLog),
 }
 
 /**
- * Locks the responses, so that no other worker ends or deletes them during the transaction. The fixed
- * order prevents deadlocks.
+ * Locks the existing responses, so that no other worker ends or deletes them meanwhile, and adds the
+ * rows of those that are in progress. Returns the locked rows as they were. The fixed order of locks
+ * prevents deadlocks. The server keeps the plan of the statement: each row is found by an index,
+ * also by a plan from the time of small tables. Therefore ends are an upsert, and not an update.
  */
-async function lockRows(handle: Handle, ids: readonly string[]): Promise<LockedRows> {
-  if (ids.length === 0) return new Map()
-  const rows = await handle.execute<LockedRow & { id: string }>(sql`
-    select response.id, response.owner_id as "ownerId",
-      response.conversation_id as "conversationId", response.status
-    from ${response} where response.id in ${idRows([...new Set(ids)])}
-    order by response.id for no key update of response`)
-  return new Map(rows.map((row) => [row.id, row]))
+function writeStatement(
+  ids: { readonly added: readonly string[]; readonly existing: readonly string[] },
+  rows: Rows<string>,
+): SQL {
+  const isOpen = sql`given."responseId" in (select id from open)`
+  return sql`
+    with locked as (
+      select found.* from (select id from ${idRows(ids.existing)} as unsorted order by id) as wanted
+      cross join lateral (
+        select id, status, owner_id, background, created_at from ${response}
+        where response.id = wanted.id for no key update) as found
+    ),
+    open as (
+      select id from locked where status = 'in_progress'
+      union all select id from ${idRows(ids.added)} as added
+    ),
+    opened as (
+      insert into ${response} (${tables.response.columns})
+      select * from ${tables.response.given(rows.responses)} on conflict do nothing
+    ),
+    item as (
+      insert into ${responseItem} (${tables.item.columns})
+      select * from ${tables.item.given(rows.items)} where ${isOpen} on conflict do nothing
+    ),
+    segment as (
+      insert into ${responseLog} (${tables.segment.columns})
+      select * from ${tables.segment.given(rows.segments)} where ${isOpen} on conflict do nothing
+    ),
+    ended as (
+      insert into ${response} (id, owner_id, background, created_at, status, object, ended_at,
+        expires_at, log_expires_at)
+      select locked.id, owner_id, background, created_at, given.status, given.object,
+        given."endedAt", given."expiresAt", given."logExpiresAt"
+      from json_to_recordset(${rows.ended}::json) as given(id text, status text, object text,
+        "endedAt" timestamptz, "expiresAt" timestamptz, "logExpiresAt" timestamptz)
+      join locked on locked.id = given.id and locked.status = 'in_progress'
+      on conflict (id) do update set status = excluded.status, object = excluded.object,
+        request = null, ended_at = excluded.ended_at, expires_at = excluded.expires_at,
+        log_expires_at = excluded.log_expires_at
+    )
+    select id, status from locked`
 }
 
-/** The responses whose items are appended to a conversation. */
-function withConversation(ends: readonly EndedResponse[], owners: Owners) {
-  return ends.flatMap(({ id, object: { status } }) => {
-    const conversationId = owners.get(id)?.conversationId ?? null
-    const isAppended = status === 'completed' || status === 'incomplete'
-    return isAppended && conversationId !== null ? [{ id, conversationId }] : []
+function isRunning(status: ResponseStatus): boolean {
+  return status === 'in_progress'
+}
+
+/** The same status is the outcome of an earlier attempt of this write. */
+function endedOtherwise(
+  ended: readonly EndedResponse[],
+  locked: readonly LockedRow[],
+): ReadonlySet<string> {
+  const statuses = new Map(locked.map(({ id, status }) => [id, status]))
+  const others = ended.filter(({ id, object }) => {
+    const status = statuses.get(id)
+    return status !== undefined && !isRunning(status) && status !== object.status
   })
+  return new Set(others.map(({ id }) => id))
+}
+
+/** Whether its items are appended to a conversation. */
+function isAppended(
+  end: EndedResponse,
+): end is EndedResponse & { readonly conversationId: string } {
+  const { status } = end.object
+  return end.conversationId !== null && (status === 'completed' || status === 'incomplete')
 }
 
 /** The row of a conversation locks its items. Items that it already holds are skipped. */
 async function appendToConversations(
   handle: Handle,
-  responses: readonly { id: string; conversationId: string }[],
+  responses: readonly { readonly id: string; readonly conversationId: string }[],
   now: Date,
 ): Promise<void> {
   if (responses.length === 0) return

@@ -1,24 +1,19 @@
 import { withTimeLimit } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
-import { joinSegments } from './log-segment.ts'
+import {
+  type Entry,
+  type EntryOptions,
+  failEntry,
+  newEntry,
+  type Outcome,
+  recordWritten,
+  writeOf,
+} from './journal-entry.ts'
 import type { ResponseStore } from './store.ts'
-import type { EndedResponse, Ending, LogSegment, OpenedResponse } from './stored.ts'
+import type { Ending, LogSegment } from './stored.ts'
 
 export type Journal = ReturnType<typeof createJournal>
 export type JournalEntry = ReturnType<Journal['open']>
-
-type EntryOptions = {
-  readonly id: string
-  /** Part of the first write; null if the response is in the database. */
-  readonly opened: OpenedResponse | null
-  /** Frames up to this number are in the database. */
-  onWritten(last: number): void
-  /** The database was unavailable for too long: nothing more of this response is written. */
-  onFailed(): void
-}
-
-/** `refused`: another worker has ended the response in another way. */
-type Outcome = 'stored' | 'unstored' | 'refused'
 
 const writeTimeoutMs = { min: 1_000, max: 5_000 }
 /** Backoff after a failed write. */
@@ -32,24 +27,6 @@ class WriteTimeout extends Error {
   override readonly name = 'WriteTimeout'
 }
 
-/** The part of an entry that one write holds; repeated unchanged while its outcome is unknown. */
-type EntryWrite = {
-  readonly opened: OpenedResponse | null
-  readonly segment: LogSegment | null
-  readonly ended: EndedResponse | null
-}
-
-type Entry = EntryOptions & {
-  opened: OpenedResponse | null
-  segments: LogSegment[]
-  /** Characters of the segments. */
-  chars: number
-  ending: { readonly ended: EndedResponse; settle(outcome: Outcome): void } | null
-  write: EntryWrite | null
-  failingSince: number | null
-  state: 'open' | 'failed' | 'discarded'
-}
-
 type JournalDeps = {
   store: ResponseStore
   flushMs: number
@@ -61,39 +38,40 @@ type JournalDeps = {
 }
 
 /**
- * Group commit for all running responses: writes of many responses share one transaction, one
- * transaction at a time. What arrives during a write goes into the next one.
+ * Group commit for all running responses: writes of many responses share one statement, one
+ * statement at a time. What arrives during a write goes into the next one. Ends do not wait for
+ * the frames of other responses, which are written every `flushMs`.
  */
 export function createJournal(deps: JournalDeps) {
   /** Entries with something to write, in order of arrival. */
   const pending = new Set<Entry>()
   const writer = createWriter(deps, pending)
   let timer: ReturnType<typeof setTimeout> | undefined
+  let turn: ReturnType<typeof setImmediate> | undefined
   let flushing: Promise<void> | undefined
 
   function flush() {
-    clearTimeout(timer)
-    timer = undefined
-    flushing ??= writer.drainUrgent().finally(() => {
+    clearImmediate(turn)
+    turn = undefined
+    flushing ??= writer.drain().finally(() => {
       flushing = undefined
       if (writer.isUrgent()) flush()
-      else if (pending.size > 0) flushLater()
     })
   }
+  /** After the events of this turn of the loop: responses often end together. */
+  function flushSoon() {
+    turn ??= setImmediate(flush)
+  }
   function flushLater() {
-    timer ??= setTimeout(flush, deps.flushMs)
+    timer ??= setTimeout(() => {
+      timer = undefined
+      writer.writeAll()
+      flush()
+    }, deps.flushMs)
   }
   return {
     open(options: EntryOptions) {
-      const entry: Entry = {
-        ...options,
-        segments: [],
-        chars: 0,
-        ending: null,
-        write: null,
-        failingSince: null,
-        state: 'open',
-      }
+      const entry = newEntry(options)
       return {
         append(segment: LogSegment) {
           if (entry.state !== 'open') return
@@ -107,8 +85,9 @@ export function createJournal(deps: JournalDeps) {
           if (entry.state !== 'open') return Promise.resolve('unstored')
           pending.add(entry)
           const { promise, resolve } = Promise.withResolvers<Outcome>()
-          entry.ending = { ended: { id: entry.id, ...ending }, settle: resolve }
-          flush()
+          const { id, ownerId, conversationId } = entry
+          entry.ending = { ended: { id, ownerId, conversationId, ...ending }, settle: resolve }
+          flushSoon()
           return promise
         },
         /** Drops pending writes; resolves when none is in flight. */
@@ -125,6 +104,7 @@ export function createJournal(deps: JournalDeps) {
     /** Writes what is pending, or gives up after the outage limit. */
     async close() {
       while (pending.size > 0 || flushing !== undefined) {
+        writer.writeAll()
         flush()
         await flushing
       }
@@ -136,6 +116,8 @@ export function createJournal(deps: JournalDeps) {
 function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pending: Set<Entry>) {
   let failingSince: number | null = null
   let inFlight: Promise<void> | undefined
+  /** The frames of all responses are due, not only urgent entries. */
+  let isDue = false
 
   /** The last attempt of an outage ends with it, however long a write hangs. */
   function timeoutMs(startedAt: number): number {
@@ -198,7 +180,7 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
   }
 
   function giveUp(entry: Entry, error: unknown) {
-    fail(entry, pending)
+    failEntry(entry, pending)
     log.error('response not stored', { response_id: entry.id, error })
   }
 
@@ -208,20 +190,42 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
   }
 
   function isUrgent() {
-    for (const { ending, write, chars } of pending) {
-      if (ending !== null || write !== null || chars >= urgentChars) return true
+    return isDue || pending.values().some(isEntryUrgent)
+  }
+  function isEntryUrgent({ ending, write, chars }: Entry) {
+    return ending !== null || write !== null || chars >= urgentChars
+  }
+
+  /** The ends first, then the long frames, or all frames if they are due. */
+  function takeGroup(): Entry[] {
+    const group: Entry[] = []
+    let chars = 0
+    for (const isEnd of [true, false]) {
+      for (const entry of pending) {
+        if ((entry.ending !== null) !== isEnd || !(isDue || isEntryUrgent(entry))) continue
+        group.push(entry)
+        const { segment, ended } = writeOf(entry)
+        chars += (segment?.frames.length ?? 0) + (ended?.segment?.frames.length ?? 0)
+        if (chars >= writeCharsMax) return group
+      }
     }
-    return false
+    isDue = false
+    return group
   }
 
   return {
+    /** Whether something waits for a write: ends, retries, long frames, or all frames. */
     isUrgent,
+    /** The next writes hold the frames of all responses. */
+    writeAll() {
+      isDue = true
+    },
     inFlight: async () => inFlight,
-    /** Writes until no entry waits for its end or a retry. */
-    async drainUrgent() {
+    /** Writes until nothing is urgent. */
+    async drain() {
       let backoffMs = backoffMinMs
       do {
-        const group = takeGroup(pending)
+        const group = takeGroup()
         if (group.length === 0) return
         const startedAt = performance.now()
         try {
@@ -241,50 +245,4 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
       } while (isUrgent())
     },
   }
-}
-
-function takeGroup(pending: ReadonlySet<Entry>): Entry[] {
-  const group: Entry[] = []
-  let chars = 0
-  for (const entry of pending) {
-    group.push(entry)
-    const { segment, ended } = writeOf(entry)
-    chars += (segment?.frames.length ?? 0) + (ended?.segment?.frames.length ?? 0)
-    if (chars >= writeCharsMax) break
-  }
-  return group
-}
-
-function writeOf(entry: Entry): EntryWrite {
-  if (entry.write !== null) return entry.write
-  entry.write = {
-    opened: entry.opened,
-    segment: joinSegments(entry.segments),
-    ended: entry.ending?.ended ?? null,
-  }
-  entry.segments = []
-  entry.chars = 0
-  return entry.write
-}
-
-function recordWritten(entry: Entry, pending: Set<Entry>, refused: ReadonlySet<string>): void {
-  const { write } = entry
-  if (write === null || entry.state !== 'open') return
-  entry.write = null
-  entry.opened = null
-  entry.failingSince = null
-  if (write.segment !== null) entry.onWritten(write.segment.last)
-  if (entry.segments.length === 0 && (entry.ending === null || write.ended !== null)) {
-    pending.delete(entry)
-  }
-  if (write.ended !== null) entry.ending?.settle(refused.has(entry.id) ? 'refused' : 'stored')
-}
-
-function fail(entry: Entry, pending: Set<Entry>): void {
-  entry.state = 'failed'
-  pending.delete(entry)
-  entry.write = null
-  entry.segments = []
-  entry.onFailed()
-  entry.ending?.settle('unstored')
 }

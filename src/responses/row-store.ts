@@ -28,29 +28,29 @@ export type StoreOptions = {
  * texts save no time (measured) and cost the embedded engine memory that it never frees.
  */
 const rowsPerStatement = 2_000
-const charsPerStatement = 1024 * 1024
+export const charsPerStatement = 1024 * 1024
 
-/** Calls `run` with the rows in chunks of the maximum size of a statement. */
-async function inChunks(
-  rows: readonly object[],
-  run: (rowsJson: string) => Promise<void>,
-): Promise<void> {
+/** The rows as JSON arrays of the maximum size of a statement; none for no rows. */
+export function chunksOf(rows: readonly object[]): string[] {
+  const chunks: string[] = []
   let chunk: string[] = []
   let chars = 0
+  const close = () => chunks.push(`[${chunk.join(',')}]`)
   for (const row of rows) {
     const json = JSON.stringify(row)
     if (
       chunk.length === rowsPerStatement ||
       (chars > 0 && chars + json.length > charsPerStatement)
     ) {
-      await run(`[${chunk.join(',')}]`)
+      close()
       chunk = []
       chars = 0
     }
     chunk.push(json)
     chars += json.length
   }
-  if (chunk.length > 0) await run(`[${chunk.join(',')}]`)
+  if (chunk.length > 0) close()
+  return chunks
 }
 
 const idCharsMax = 128
@@ -77,21 +77,30 @@ export function itemsOf(responseId: SQL): SQL {
   return sql`(select * from ${responseItem} where response_id = ${responseId} offset 0)`
 }
 
-/** Inserts rows into a table. Existing rows stay unchanged, so that a write can be repeated. */
-function insertInto<Table extends PgTable>(table: Table) {
+/** The columns of a table, and rows given as a JSON array with the keys of `$inferInsert`. */
+export function rowsOf(table: PgTable) {
   const columns = Object.entries(getTableColumns(table))
+  const comma = sql.raw(', ')
   const names = columns.map(([, { name }]) => sql.identifier(name))
   const types = columns.map(
     ([key, column]) => sql`${sql.identifier(key)} ${sql.raw(column.getSQLType())}`,
   )
-  const comma = sql.raw(', ')
-  return (handle: Handle, rows: readonly Table['$inferInsert'][]) =>
-    inChunks(rows, async (json) => {
+  return {
+    columns: sql.join(names, comma),
+    given: (json: string) =>
+      sql`json_to_recordset(${json}::json) as given(${sql.join(types, comma)})`,
+  }
+}
+
+/** Inserts rows into a table. Existing rows stay unchanged, so that a write can be repeated. */
+function insertInto<Table extends PgTable>(table: Table) {
+  const { columns, given } = rowsOf(table)
+  return async (handle: Handle, rows: readonly Table['$inferInsert'][]) => {
+    for (const json of chunksOf(rows)) {
       await handle.execute(sql`
-        insert into ${table} (${sql.join(names, comma)})
-        select * from json_to_recordset(${json}::json) as given(${sql.join(types, comma)})
-        on conflict do nothing`)
-    })
+        insert into ${table} (${columns}) select * from ${given(json)} on conflict do nothing`)
+    }
+  }
 }
 
 export const insertResponses = insertInto(response)
@@ -140,25 +149,22 @@ export function itemRows(
   }))
 }
 
-/** Updates the rows of ended responses, without their output, log and conversation. */
-export async function markEnded(
+/** Updates the row of an ended response, without its output, log and conversation. */
+async function markEnded(
   handle: Handle,
-  ended: readonly { id: string; object: ResponseObject }[],
-  options: StoreOptions,
+  id: string,
+  { ending: { object }, ...options }: StoreOptions & { ending: Ending },
 ): Promise<void> {
-  const given = ended.map(({ id, object }) => ({ id, ...endColumns(object, options) }))
-  await inChunks(given, async (json) => {
-    await handle.execute(sql`
-      update ${response} set status = given.status, object = given.object, request = null,
-        ended_at = given."endedAt", expires_at = given."expiresAt",
-        log_expires_at = given."logExpiresAt"
-      from json_to_recordset(${json}::json) as given(id text, status text, object text,
-        "endedAt" timestamptz, "expiresAt" timestamptz, "logExpiresAt" timestamptz)
-      where response.id = given.id`)
-  })
+  const ended = endColumns(object, options)
+  await handle.execute(sql`
+    update ${response} set status = ${ended.status}, object = ${ended.object}, request = null,
+      ended_at = ${ended.endedAt.toISOString()}::timestamptz,
+      expires_at = ${ended.expiresAt.toISOString()}::timestamptz,
+      log_expires_at = ${ended.logExpiresAt.toISOString()}::timestamptz
+    where response.id = ${id}`)
 }
 
-function endColumns(object: ResponseObject, { limits, ttlS, now }: StoreOptions) {
+export function endColumns(object: ResponseObject, { limits, ttlS, now }: StoreOptions) {
   const endedAt = now()
   return {
     status: object.status,
@@ -173,11 +179,12 @@ function endColumns(object: ResponseObject, { limits, ttlS, now }: StoreOptions)
 export async function writeEnding(
   handle: Handle,
   { id, ownerId }: Pick<ResponseHead, 'id' | 'ownerId'>,
-  { ending: { object, segment }, ...options }: StoreOptions & { ending: Ending },
+  options: StoreOptions & { ending: Ending },
 ): Promise<void> {
+  const { object, segment } = options.ending
   if (segment !== null) await insertSegments(handle, [{ responseId: id, ...segment }])
   await insertItems(handle, itemRows({ id, ownerId }, 'output', object.output, options.now()))
-  await markEnded(handle, [{ id, object }], options)
+  await markEnded(handle, id, options)
 }
 
 function objectText(object: ResponseObject): string {

@@ -171,8 +171,11 @@ export class LocalRun {
     const { journal, runnerId } = this.#deps
     this.#phase = 'streaming'
     const frames = renderer.open()
+    const { id, ownerId, conversationId } = head
     this.#entry = journal.open({
-      id: this.id,
+      id,
+      ownerId,
+      conversationId,
       opened: this.#wasQueued ? null : { ...head, runnerId, object: renderer.stored() },
       onWritten: (last) => this.#log.persistedUpTo(last),
       onFailed: () => this.#log.keepForReaders(),

@@ -20,7 +20,7 @@ const segmentsPerReadMax = 1_000
  * Methods of background work wait for the database.
  */
 export function createResponseStore(
-  database: Pick<Database, 'drizzle' | 'kind'>,
+  database: Pick<Database, 'drizzle' | 'executePrepared' | 'kind'>,
   options: StoreOptions,
 ) {
   const { drizzle } = database
@@ -83,7 +83,7 @@ export function createResponseStore(
      * In one transaction. Skips responses that were deleted or ended in the meantime; returns the ids
      * of those that another worker has ended in another way than they end here.
      */
-    write: (work: JournalWork) => writeJournal(drizzle, work, options),
+    write: (work: JournalWork) => writeJournal(database, work, options),
     /** Background. Deletes expired responses and the oldest ones of owners over their limit. */
     sweep: createSweep(database, options),
     ...chainTables(drizzle, { ...options, runQuery }),

@@ -37,7 +37,7 @@ export type Ending = {
  * Input and output of a `completed` or `incomplete` response are appended to its conversation, if
  * it has one.
  */
-export type EndedResponse = Ending & { readonly id: string }
+export type EndedResponse = Ending & Pick<ResponseHead, 'id' | 'ownerId' | 'conversationId'>
 
 export type FoundResponse = {
   readonly object: ResponseObject

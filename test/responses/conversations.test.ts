@@ -7,6 +7,7 @@ import {
   addEnded,
   ann,
   bob,
+  endOf,
   message,
   nothing,
   objectOf,
@@ -53,7 +54,7 @@ describe('a response in a conversation', () => {
     await fixture.store.write({ ...nothing, opened: [slow] })
     expect(await textsIn(id)).toEqual(['before', 'q1', 'a1', 'a2'])
     const object = objectOf(slow.id, 'incomplete', [message('half')])
-    await fixture.store.write({ ...nothing, ended: [{ id: slow.id, object, segment: null }] })
+    await fixture.store.write({ ...nothing, ended: [endOf(object, { conversationId: id })] })
     expect(await textsIn(id)).toEqual(['before', 'q1', 'a1', 'a2', 'q2', 'half'])
     // The items belong to the conversation.
     expect(await fixture.store.remove(ann, slow.id)).toBe(true)
@@ -73,7 +74,7 @@ describe('a response in a conversation', () => {
     await fixture.store.write({ ...nothing, opened: [running] })
     expect(await conversationsWith().remove(ann, deleted)).toBe(true)
     const object = objectOf(running.id, 'completed')
-    await fixture.store.write({ ...nothing, ended: [{ id: running.id, object, segment: null }] })
+    await fixture.store.write({ ...nothing, ended: [endOf(object, { conversationId: deleted })] })
     expect((await fixture.store.find(ann, running.id))?.object.status).toBe('completed')
     await addEnded(fixture.store, { conversationId: bobs })
     expect(await conversationsWith().items(bob, bobs)).toEqual([])
@@ -83,7 +84,7 @@ describe('a response in a conversation', () => {
     const there = message('there', 'msg_there')
     const { id } = await conversationsWith().create(ann, { ...none, items: [there] })
     const response = opened({ conversationId: id, input: [there, message('new')] })
-    const ended = [{ id: response.id, object: objectOf(response.id, 'completed'), segment: null }]
+    const ended = [endOf(objectOf(response.id, 'completed'), { conversationId: id })]
     await fixture.store.write({ opened: [response], logged: [], ended })
     await fixture.store.write({ opened: [response], logged: [], ended })
     expect(await textsIn(id)).toEqual(['there', 'new'])
@@ -102,11 +103,9 @@ describe('a response in a conversation', () => {
       await fixture.store.write({
         opened: responses,
         logged: [],
-        ended: responses.map(({ id }) => ({
-          id,
-          object: objectOf(id, 'completed', [message(`a${at}`)]),
-          segment: null,
-        })),
+        ended: responses.map(({ id, conversationId }) =>
+          endOf(objectOf(id, 'completed', [message(`a${at}`)]), { conversationId }),
+        ),
       })
       await conversations.addItems(ann, order[0] ?? '', [message(`added ${at}`)])
     })

@@ -19,6 +19,8 @@ async function advanceUntil(reached: () => boolean): Promise<number> {
   let passedMs = 0
   for (; !reached() && passedMs < 10 * outageMaxMs; passedMs += stepMs) {
     jest.advanceTimersByTime(stepMs)
+    // Ends are collected during a turn of the loop.
+    await new Promise((resolve) => setImmediate(resolve))
     for (let turn = 0; turn < 20; turn++) await Promise.resolve()
   }
   return passedMs
@@ -35,7 +37,14 @@ function openEntries(count: number, write: ResponseStore['write']) {
   })
   const outcomes: string[] = []
   const entries = Array.from({ length: count }, (_, at) =>
-    journal.open({ id: `resp_${at}`, opened: null, onWritten() {}, onFailed() {} }),
+    journal.open({
+      id: `resp_${at}`,
+      ownerId: 'ann',
+      conversationId: null,
+      opened: null,
+      onWritten() {},
+      onFailed() {},
+    }),
   )
   const end = (entry: (typeof entries)[number]) => {
     const object = { id: 'x', status: 'completed' as const, output: [] }
@@ -153,6 +162,41 @@ test('frames that arrive during a write go into the next one, together', async (
   expect(writes).toEqual([['resp_0 0-0'], ['resp_0 1-2', 'resp_1 0-0']])
   await advanceUntil(() => ++steps > 20)
   expect(writes).toHaveLength(2)
+})
+
+test('ends of one turn of the loop go into one write, without the frames of other responses', async () => {
+  const writes: string[][] = []
+  const { entries, outcomes, end } = openEntries(5, ({ logged, ended }) => {
+    writes.push([...logged.map(({ id }) => id), ...ended.map(({ id }) => `end of ${id}`)])
+    return Promise.resolve(new Set<string>())
+  })
+  const [running, ...ending] = entries
+  running?.append(segment(0))
+  for (const entry of ending) end(entry)
+  await new Promise((resolve) => setImmediate(resolve))
+  for (let turn = 0; turn < 20; turn++) await Promise.resolve()
+  expect(outcomes).toHaveLength(4)
+  await advanceUntil(() => writes.length === 2)
+  expect(writes).toEqual([[1, 2, 3, 4].map((at) => `end of resp_${at}`), ['resp_0']])
+})
+
+test('an end does not wait for long frames of other responses', async () => {
+  const writes: string[][] = []
+  const first = Promise.withResolvers<Set<string>>()
+  const { entries, end } = openEntries(4, ({ logged, ended }) => {
+    writes.push([...ended, ...logged].map(({ id }) => id))
+    return writes.length === 1 ? first.promise : Promise.resolve(new Set<string>())
+  })
+  const [one, two, three, four] = entries
+  one?.append(segment(0))
+  await advanceUntil(() => writes.length === 1)
+  for (const entry of [two, three]) {
+    entry?.append({ first: 0, last: 0, frames: 'x'.repeat(1_048_576) })
+  }
+  if (four !== undefined) end(four)
+  first.resolve(new Set())
+  await advanceUntil(() => writes.length > 1)
+  expect(writes[1]).toEqual(['resp_3', 'resp_1'])
 })
 
 test('many characters do not wait for the next write', async () => {

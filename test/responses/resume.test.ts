@@ -16,7 +16,7 @@ import {
   typesOf,
   watchFrom,
 } from './runs-fixture.ts'
-import { ann, bob, nothing, objectOf, opened, segment } from './store-fixture.ts'
+import { ann, bob, endOf, nothing, objectOf, opened, segment } from './store-fixture.ts'
 
 let fixture: RunsFixture
 let here: Replica
@@ -112,7 +112,7 @@ describe('an interrupted stream', () => {
       ...nothing,
       opened: [opened({ id })],
       logged: [first, second].map((each) => ({ id, segment: each })),
-      ended: [{ id, object: objectOf(id, 'completed'), segment: later }],
+      ended: [endOf(objectOf(id, 'completed'), { segment: later })],
     })
     for (const runs of [here, there]) {
       const reader = readOn(await runs.watch(ann, id, watchFrom(-1)))

@@ -49,6 +49,9 @@ function start(head: Partial<ReturnType<typeof planOf>['head']> = {}) {
 async function pass(ms: number): Promise<void> {
   jest.advanceTimersByTime(ms)
   for (let turn = 0; turn < 100; turn++) await Promise.resolve()
+  // The journal collects ends during a turn of the loop.
+  await new Promise((resolve) => setImmediate(resolve))
+  for (let turn = 0; turn < 100; turn++) await Promise.resolve()
 }
 
 test('a silent stream gets a heartbeat in each interval after its last frame', async () => {

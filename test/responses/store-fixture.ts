@@ -3,14 +3,21 @@ import type { Config } from '#config/schema.ts'
 import { newId } from '#lib/id.ts'
 import type { ResponseObject, ResponseStatus, StoredItem } from '#responses/response.ts'
 import { createResponseStore, type ResponseStore } from '#responses/store.ts'
-import type { LogSegment, OpenedResponse, QueuedResponse } from '#responses/stored.ts'
+import type {
+  EndedResponse,
+  LogSegment,
+  OpenedResponse,
+  QueuedResponse,
+} from '#responses/stored.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
+
+type StoreDatabase = Parameters<typeof createResponseStore>[0]
 
 /** A store on a separate database, with a movable clock and configurable limits. */
 export type StoreFixture = {
   readonly database: TestDatabase
   readonly store: ResponseStore
-  storeWith(limits: Partial<Config['responses']>): ResponseStore
+  storeWith(limits: Partial<Config['responses']>, other?: StoreDatabase): ResponseStore
   pass(ms: number): void
   now(): Date
   close(): Promise<void>
@@ -24,8 +31,8 @@ export async function startStore(): Promise<StoreFixture> {
   let offsetMs = 0
   const now = () => new Date(Date.now() + offsetMs)
   const defaults = loadConfig({}).responses
-  const storeWith = (limits: Partial<Config['responses']>) =>
-    createResponseStore(database, {
+  const storeWith = (limits: Partial<Config['responses']>, other: StoreDatabase = database) =>
+    createResponseStore(other, {
       limits: { ...defaults, ...limits },
       ttlS: () => limits.ttlS ?? defaults.ttlS,
       now,
@@ -56,6 +63,14 @@ export function objectOf(
 
 export function segment(first: number, last: number, text = 'x'): LogSegment {
   return { first, last, frames: `data: {"frames":"${first}-${last} ${text}"}\n\n` }
+}
+
+/** The end of a response of Ann. */
+export function endOf(
+  object: ResponseObject,
+  given: { segment?: LogSegment; conversationId?: string | null } = {},
+): EndedResponse {
+  return { id: object.id, ownerId: ann, conversationId: null, object, segment: null, ...given }
 }
 
 /** An opened response with defaults. */
@@ -103,7 +118,7 @@ export async function addEnded(
   await store.write({
     opened: [response],
     logged: [],
-    ended: [{ id: response.id, object, segment: segment(0, 3) }],
+    ended: [{ ...response, object, segment: segment(0, 3) }],
   })
   return response
 }

@@ -3,6 +3,7 @@ import {
   addEnded,
   ann,
   bob,
+  endOf,
   message,
   nothing,
   objectOf,
@@ -32,7 +33,7 @@ test('a response is found while it runs and after its end', async () => {
   const answer = [message('one'), message('two')]
   const object = { ...objectOf(response.id, 'completed', answer), usage: { total_tokens: 3 } }
   await store.write({ ...nothing, logged: [{ id: response.id, segment: segment(0, 4) }] })
-  await store.write({ ...nothing, ended: [{ id: response.id, object, segment: segment(5, 6) }] })
+  await store.write({ ...nothing, ended: [endOf(object, { segment: segment(5, 6) })] })
   const found = await store.find(ann, response.id)
   expect(found?.object).toEqual(object)
   expect(Object.keys(found?.object ?? {})).toEqual(Object.keys(object))
@@ -49,6 +50,38 @@ test('a response that opens and ends in one write is stored in its final state',
   expect(found?.log.last).toBe(3)
 })
 
+test('a write of any number of responses is one statement', async () => {
+  const { database } = fixture
+  const calls: string[] = []
+  const drizzle = new Proxy(database.drizzle, {
+    get(target, name, receiver) {
+      calls.push(String(name))
+      return Reflect.get(target, name, receiver)
+    },
+  })
+  const executePrepared: typeof database.executePrepared = (statement) => {
+    calls.push('prepared')
+    return database.executePrepared(statement)
+  }
+  const store = fixture.storeWith({}, { drizzle, executePrepared, kind: database.kind })
+  const [whole, long, more] = [opened(), opened(), opened()]
+  await store.write({ ...nothing, opened: [long, more] })
+  await store.write({
+    opened: [whole],
+    logged: [long, more].map(({ id }) => ({ id, segment: segment(0, 4) })),
+    ended: [whole, long].map(({ id }) =>
+      endOf(objectOf(id, 'completed', [message('answer')]), { segment: segment(5, 6) }),
+    ),
+  })
+  expect(calls).toEqual(['prepared', 'prepared'])
+  const progress = await store.progress([whole, long, more].map(({ id }) => id))
+  expect(progress.map(({ status, last }) => `${status} ${last}`).toSorted()).toEqual([
+    'completed 6',
+    'completed 6',
+    'in_progress 4',
+  ])
+})
+
 test('one write holds many responses', async () => {
   const { store } = fixture
   const responses = Array.from({ length: 2_100 }, () => opened({ input: [] }))
@@ -57,7 +90,7 @@ test('one write holds many responses', async () => {
     logged: responses.map(({ id }) => ({ id, segment: segment(0, 1) })),
     ended: responses
       .filter((_, index) => index % 2 === 0)
-      .map(({ id }) => ({ id, object: objectOf(id, 'failed'), segment: segment(2, 2) })),
+      .map(({ id }) => endOf(objectOf(id, 'failed'), { segment: segment(2, 2) })),
   })
   const progress = await store.progress(responses.map(({ id }) => id))
   const last = new Map(progress.map((each) => [each.id, `${each.status} ${each.last}`]))
@@ -75,11 +108,9 @@ test('a response deleted while it ran stays deleted, without effect on others', 
   await store.write({
     opened: [],
     logged: [deleted, other].map(({ id }) => ({ id, segment: segment(0, 0) })),
-    ended: [deleted, other].map(({ id }) => ({
-      id,
-      object: objectOf(id, 'completed', [message('late')]),
-      segment: segment(1, 1),
-    })),
+    ended: [deleted, other].map(({ id }) =>
+      endOf(objectOf(id, 'completed', [message('late')]), { segment: segment(1, 1) }),
+    ),
   })
   expect(await store.find(ann, deleted.id)).toBeUndefined()
   expect(await store.readLog(deleted.id, -1, 1_000)).toEqual([])
@@ -92,7 +123,7 @@ test('the first end of a response is final', async () => {
   await store.write({
     opened: [],
     logged: [{ id: response.id, segment: segment(4, 4) }],
-    ended: [{ id: response.id, object: objectOf(response.id, 'failed'), segment: segment(5, 5) }],
+    ended: [endOf(objectOf(response.id, 'failed'), { segment: segment(5, 5) })],
   })
   expect((await store.find(ann, response.id))?.log).toMatchObject({ status: 'completed', last: 3 })
 })
@@ -104,11 +135,7 @@ test('a repeated write changes nothing', async () => {
     opened: [response],
     logged: [{ id: response.id, segment: segment(0, 2) }],
     ended: [
-      {
-        id: response.id,
-        object: objectOf(response.id, 'completed', [message('once')]),
-        segment: segment(3, 3),
-      },
+      endOf(objectOf(response.id, 'completed', [message('once')]), { segment: segment(3, 3) }),
     ],
   }
   await store.write(work)
@@ -131,7 +158,7 @@ test.each([
   await store.write({
     opened: [response],
     logged: [],
-    ended: [{ id: response.id, object, segment: { first: 0, last: 0, frames } }],
+    ended: [endOf(object, { segment: { first: 0, last: 0, frames } })],
   })
   expect((await store.find(ann, response.id))?.object).toEqual(object)
   expect((await store.readLog(response.id, -1, 10))[0]?.frames).toBe(frames)

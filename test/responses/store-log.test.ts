@@ -157,9 +157,9 @@ describe('a sweep', () => {
     await store.write({
       opened: many,
       logged: [],
-      ended: many.map(({ id, object }) => ({
-        id,
-        object: { ...object, status: 'completed' as const },
+      ended: many.map((response) => ({
+        ...response,
+        object: { ...response.object, status: 'completed' as const },
         segment: segment(0, 0),
       })),
     })

@@ -4,6 +4,7 @@ import { eventually } from '#test/support/eventually.ts'
 import {
   ann,
   bob,
+  endOf,
   enqueue,
   message,
   nothing,
@@ -69,7 +70,7 @@ describe('the background queue', () => {
     expect(await enqueue(store, queued({ keyId: 'busy' }), 5)).toBe(false)
     await store.write({
       ...nothing,
-      ended: [{ id, object: objectOf(id, 'completed'), segment: null }],
+      ended: [endOf(objectOf(id, 'completed'))],
     })
     expect(await enqueue(store, queued({ keyId: 'busy' }), 5)).toBe(true)
   })
@@ -185,7 +186,7 @@ describe('an orphaned response', () => {
       store.write({
         opened: [],
         logged: [{ id: orphan.id, segment: segment(7, 8) }],
-        ended: [{ id: orphan.id, object: objectOf(orphan.id, status), segment: null }],
+        ended: [endOf(objectOf(orphan.id, status))],
       })
     expect(await write('completed')).toEqual(new Set([orphan.id]))
     // A repeated write, whose first attempt had no reply.

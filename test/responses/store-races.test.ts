@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   ann,
+  endOf,
   message,
   nothing,
   objectOf,
@@ -31,11 +32,11 @@ test('writers, deleters and sweepers of the same responses neither fail nor leav
       await store.write({
         opened: [],
         logged: some.map(({ id }) => ({ id, segment: segment(round * 10, round * 10 + seed) })),
-        ended: some.slice(0, 8).map(({ id }) => ({
-          id,
-          object: objectOf(id, 'completed', [message('end')]),
-          segment: segment(1_000, 1_000),
-        })),
+        ended: some
+          .slice(0, 8)
+          .map(({ id }) =>
+            endOf(objectOf(id, 'completed', [message('end')]), { segment: segment(1_000, 1_000) }),
+          ),
       })
     }
   })

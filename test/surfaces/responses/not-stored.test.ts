@@ -11,14 +11,20 @@ let failing = false
 
 beforeAll(async () => {
   database = await openTestDatabase()
+  const reject = () => Promise.reject(new Error('the disk is full'))
   const drizzle = new Proxy(database.drizzle, {
     get(target, name, receiver) {
       if (!failing || name !== 'transaction') return Reflect.get(target, name, receiver)
-      return () => Promise.reject(new Error('the disk is full'))
+      return reject
     },
   })
+  const { executePrepared } = database
   gateway = await startGateway({
-    database: { ...database, drizzle },
+    database: {
+      ...database,
+      drizzle,
+      executePrepared: (statement) => (failing ? reject() : executePrepared(statement)),
+    },
     responses: { storeWaitMs: 20 },
   })
   failing = true

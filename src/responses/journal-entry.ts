@@ -1,0 +1,83 @@
+import { joinSegments } from './log-segment.ts'
+import type { EndedResponse, LogSegment, OpenedResponse, ResponseHead } from './stored.ts'
+
+export type EntryOptions = Pick<ResponseHead, 'id' | 'ownerId' | 'conversationId'> & {
+  /** Part of the first write; null if the response is in the database. */
+  readonly opened: OpenedResponse | null
+  /** Frames up to this number are in the database. */
+  onWritten(last: number): void
+  /** The database was unavailable for too long: nothing more of this response is written. */
+  onFailed(): void
+}
+
+/** `refused`: another worker has ended the response in another way. */
+export type Outcome = 'stored' | 'unstored' | 'refused'
+
+/** The part of an entry that one write holds; repeated unchanged while its outcome is unknown. */
+type EntryWrite = {
+  readonly opened: OpenedResponse | null
+  readonly segment: LogSegment | null
+  readonly ended: EndedResponse | null
+}
+
+export type Entry = EntryOptions & {
+  opened: OpenedResponse | null
+  segments: LogSegment[]
+  /** Characters of the segments. */
+  chars: number
+  ending: { readonly ended: EndedResponse; settle(outcome: Outcome): void } | null
+  write: EntryWrite | null
+  failingSince: number | null
+  state: 'open' | 'failed' | 'discarded'
+}
+
+export function newEntry(options: EntryOptions): Entry {
+  return {
+    ...options,
+    segments: [],
+    chars: 0,
+    ending: null,
+    write: null,
+    failingSince: null,
+    state: 'open',
+  }
+}
+
+/** What the next write of the entry holds. */
+export function writeOf(entry: Entry): EntryWrite {
+  if (entry.write !== null) return entry.write
+  entry.write = {
+    opened: entry.opened,
+    segment: joinSegments(entry.segments),
+    ended: entry.ending?.ended ?? null,
+  }
+  entry.segments = []
+  entry.chars = 0
+  return entry.write
+}
+
+export function recordWritten(
+  entry: Entry,
+  pending: Set<Entry>,
+  refused: ReadonlySet<string>,
+): void {
+  const { write } = entry
+  if (write === null || entry.state !== 'open') return
+  entry.write = null
+  entry.opened = null
+  entry.failingSince = null
+  if (write.segment !== null) entry.onWritten(write.segment.last)
+  if (entry.segments.length === 0 && (entry.ending === null || write.ended !== null)) {
+    pending.delete(entry)
+  }
+  if (write.ended !== null) entry.ending?.settle(refused.has(entry.id) ? 'refused' : 'stored')
+}
+
+export function failEntry(entry: Entry, pending: Set<Entry>): void {
+  entry.state = 'failed'
+  pending.delete(entry)
+  entry.write = null
+  entry.segments = []
+  entry.onFailed()
+  entry.ending?.settle('unstored')
+}
