@@ -33,6 +33,12 @@ const engineEntry = entry('A speech engine.', {
       'Whether the program of kind = "exec" reads frames (4 bytes length, 1 byte type) instead of bare samples, which enables finalize.',
     default: false,
   }),
+  features: Type.Optional(
+    Type.Array(Type.Union(['partials', 'words', 'confidence'].map((name) => Type.Literal(name))), {
+      description:
+        'What the program of kind = "exec" returns besides finals, as clients are told: partials, words with times, confidences; default: all. Other results of it are ignored.',
+    }),
+  ),
   sampleRateHz: Type.Optional(
     Type.Integer({
       description: 'The sample rate that it expects; default: that of its kind.',

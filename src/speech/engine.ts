@@ -28,11 +28,11 @@ export type Engine = {
   close(): Promise<void>
 }
 
+/** What a program may declare to return. */
+export const resultFeatures = ['partials', 'words', 'confidence'] as const
+
 /** Capabilities that are announced to clients. */
-export type EngineFeatures = {
-  readonly partials: boolean
-  readonly words: boolean
-  readonly confidence: boolean
+export type EngineFeatures = Readonly<Record<(typeof resultFeatures)[number], boolean>> & {
   /** Whether `finalize` works without a pause in the audio. */
   readonly finalize: boolean
 }

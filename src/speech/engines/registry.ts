@@ -33,11 +33,14 @@ export function createEngine(config: EngineConfig, deps: EngineDeps): Engine {
 
 const socketProtocols = [...webProtocols, 'ws:', 'wss:']
 
-/** The errors in `kind`, `dialect`, `command` and `url` of the configured engines, one line each. */
+/** The errors in `kind`, `dialect`, `command`, `features` and `url` of the configured engines, one line each. */
 export function* engineFaults(config: {
-  readonly engine: readonly Pick<EngineConfig, 'kind' | 'dialect' | 'command' | 'url'>[]
+  readonly engine: readonly Pick<
+    EngineConfig,
+    'kind' | 'dialect' | 'command' | 'features' | 'url'
+  >[]
 }): Generator<string> {
-  for (const [index, { kind, dialect, command, url }] of config.engine.entries()) {
+  for (const [index, { kind, dialect, command, features, url }] of config.engine.entries()) {
     const known = engineKinds[kind]
     if (known === undefined) {
       const kinds = Object.keys(engineKinds).join(', ')
@@ -50,6 +53,9 @@ export function* engineFaults(config: {
     }
     if (location === 'command' && command.length === 0) {
       yield `engine.${index}.command: a program is needed.`
+    }
+    if (location !== 'command' && features !== undefined) {
+      yield `engine.${index}.features: only programs declare them; those of kind = "${kind}" are known.`
     }
     if (location === 'url' && !isUrl(url, socketProtocols)) {
       yield `engine.${index}.url (SLUICE_STT_URL): a ws, wss, http or https URL is needed.`

@@ -35,6 +35,33 @@ test('program output becomes partials, finals with word times, progress and an e
   expect(recorder.events.at(-1)).toEqual({ type: 'ended' })
 })
 
+test.each(['', 'partials', 'words confidence', 'partials words confidence'])(
+  'a program that declares "%s" is passed on with nothing else',
+  async (declared) => {
+    const has = (name: string) => declared.split(' ').includes(name)
+    const [partials, words, confidence] = [has('partials'), has('words'), has('confidence')]
+    const features = declared.split(' ').filter((name) => name !== '')
+    const { engine } = stubEngine({}, { features })
+    expect(engine.features).toEqual({ partials, words, confidence, finalize: false })
+    const recorder = await openSession(engine)
+    await writeAudio(recorder, twoUtterances)
+    recorder.session.finalize()
+    await recorder.waitFor('finalized')
+    recorder.session.end()
+    await recorder.waitFor('ended')
+    const finals = recorder.of('final')
+    expect(finals.map(({ startMs, endMs }) => [startMs, endMs])).toEqual([
+      [300, 1_300],
+      [2_000, 2_500],
+    ])
+    expect(recorder.of('partial').length > 0).toBe(partials)
+    for (const final of finals) {
+      expect(final.words.length > 0).toBe(words)
+      expect(final.confidence !== null).toBe(confidence)
+    }
+  },
+)
+
 test('finalize by inserted silence does not shift the times of later audio', async () => {
   const { engine } = stubEngine()
   const recorder = await openSession(engine)

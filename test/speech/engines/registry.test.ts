@@ -39,6 +39,13 @@ test('a server requires a URL, a program a command, and the demo neither', () =>
   expect(faultsOf({ kind: 'demo' })).toEqual([])
 })
 
+test('only programs declare features', () => {
+  expect(faultsOf({ kind: 'exec', command: ['recogniser'], features: ['words'] })).toEqual([])
+  expect(faultsOf({ kind: 'vosk', url, features: ['words'] })).toEqual([
+    'engine.0.features: only programs declare them; those of kind = "vosk" are known.',
+  ])
+})
+
 test('docs/speech.md lists every engine kind with its dialects', () => {
   const guide = readFileSync(join(import.meta.dir, '../../../docs/speech.md'), 'utf8')
   const rows = new Map(

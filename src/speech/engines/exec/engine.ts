@@ -1,6 +1,6 @@
 import type { EngineConfig } from '#config/schema.ts'
 import { jitteredBackoffMs } from '#lib/backoff.ts'
-import { EngineError } from '#speech/engine.ts'
+import { EngineError, resultFeatures } from '#speech/engine.ts'
 import {
   describeEngine,
   type EngineDeps,
@@ -24,15 +24,23 @@ export const exec: EngineKind = {
   create(config, deps) {
     const engine = describeEngine(config)
     const programs = new WarmPrograms(config, deps)
+    const declared = config.features ?? resultFeatures
+    const features = {
+      partials: declared.includes('partials'),
+      words: declared.includes('words'),
+      confidence: declared.includes('confidence'),
+      finalize: config.framed,
+    }
+    const io = { features, framed: config.framed, sampleRateHz: engine.sampleRateHz }
     return {
       ...engine,
-      features: { partials: true, words: true, confidence: true, finalize: config.framed },
+      features,
       async open(options) {
         if (options.signal.aborted) throw openAborted()
         const program = programs.take()
         try {
           await readyUnlessAborted(program, options.signal)
-          return new ExecSession(program, options, config.framed, engine.sampleRateHz)
+          return new ExecSession(program, options, io)
         } catch (error) {
           void program.stop()
           throw error

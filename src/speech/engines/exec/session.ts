@@ -1,6 +1,7 @@
 import {
   EngineError,
   type EngineEvent,
+  type EngineFeatures,
   type EngineOpenOptions,
   type EngineSession,
 } from '#speech/engine.ts'
@@ -16,10 +17,18 @@ const silenceExtraMs = 200
 /** An utterance that is still open after this many silences is no longer awaited. */
 const silencesMax = 3
 
+export type ProgramIo = {
+  /** Only these results are passed on. */
+  readonly features: EngineFeatures
+  readonly framed: boolean
+  readonly sampleRateHz: number
+}
+
 /** Translates the messages of one program into events on the session's timeline. */
 export class ExecSession implements EngineSession {
   readonly #program: Program
   readonly #listener: EngineOpenOptions['listener']
+  readonly #features: EngineFeatures
   readonly #framed: boolean
   readonly #sampleRateHz: number
   readonly #timeline: ProgramTimeline
@@ -35,11 +44,11 @@ export class ExecSession implements EngineSession {
   constructor(
     program: Program,
     { language, vocabulary, endpointingMs, listener }: EngineOpenOptions,
-    framed: boolean,
-    sampleRateHz: number,
+    { features, framed, sampleRateHz }: ProgramIo,
   ) {
     this.#program = program
     this.#listener = listener
+    this.#features = features
     this.#framed = framed
     this.#sampleRateHz = sampleRateHz
     this.#timeline = new ProgramTimeline(sampleRateHz)
@@ -95,6 +104,7 @@ export class ExecSession implements EngineSession {
   #onPartial({ text, start, end }: Extract<ExecMessage, { type: 'partial' }>): void {
     if (text.trim() === '') return
     this.#hasPartial = true
+    if (!this.#features.partials) return
     this.#emit({
       type: 'partial',
       text: text.trim(),
@@ -111,19 +121,21 @@ export class ExecSession implements EngineSession {
       if (hadPartial) this.#emit({ type: 'utterance-dropped' })
       return
     }
+    const confidenceOf = (value: unknown) =>
+      this.#features.confidence ? clampConfidence(value) : null
     const words = (final.words ?? []).map(({ word, start, end, confidence }) => ({
       word,
       startMs: this.#timeline.toSessionMs(start * 1000),
       endMs: this.#timeline.toSessionMs(end * 1000),
-      confidence: clampConfidence(confidence),
+      confidence: confidenceOf(confidence),
     }))
     this.#emit({
       type: 'final',
       text,
       startMs: this.#toSessionMs(final.start) ?? words[0]?.startMs ?? null,
       endMs: this.#toSessionMs(final.end) ?? words.at(-1)?.endMs ?? null,
-      words,
-      confidence: clampConfidence(final.confidence) ?? meanConfidence(words),
+      words: this.#features.words ? words : [],
+      confidence: confidenceOf(final.confidence) ?? meanConfidence(words),
       speechFinal: final.speech_final !== false,
     })
   }
