@@ -27,6 +27,8 @@ export type Entry = EntryOptions & {
   chars: number
   ending: { readonly ended: EndedResponse; settle(outcome: Outcome): void } | null
   write: EntryWrite | null
+  /** `write` is being written. */
+  isInFlight: boolean
   failingSince: number | null
   state: 'open' | 'failed' | 'discarded'
 }
@@ -38,6 +40,7 @@ export function newEntry(options: EntryOptions): Entry {
     chars: 0,
     ending: null,
     write: null,
+    isInFlight: false,
     failingSince: null,
     state: 'open',
   }

@@ -21,6 +21,8 @@ const backoffMinMs = 50
 const backoffMaxMs = 1_000
 /** Frames per write; the rest goes into the next one. */
 const writeCharsMax = 1_048_576
+/** Running responses per write of their frames: if one of them ends, it waits for that write. */
+const runningPerWriteMax = 128
 
 /** A database that hangs: smaller writes would hang too. */
 class WriteTimeout extends Error {
@@ -38,9 +40,10 @@ type JournalDeps = {
 }
 
 /**
- * Group commit for all running responses: writes of many responses share one statement, one
- * statement at a time. What arrives during a write goes into the next one. Ends do not wait for
- * the frames of other responses, which are written every `flushMs`.
+ * Group commit for all running responses: writes of many responses share one statement. There are
+ * two such writes at a time, of different responses: one of ends and of what is repeated, and one of
+ * the frames that are due every `flushMs`, so that ends do not wait for the frames of others. What
+ * arrives during a write goes into the next one.
  */
 export function createJournal(deps: JournalDeps) {
   /** Entries with something to write, in order of arrival. */
@@ -49,6 +52,7 @@ export function createJournal(deps: JournalDeps) {
   let timer: ReturnType<typeof setTimeout> | undefined
   let turn: ReturnType<typeof setImmediate> | undefined
   let flushing: Promise<void> | undefined
+  let flushingFrames: Promise<void> | undefined
 
   function flush() {
     clearImmediate(turn)
@@ -62,11 +66,17 @@ export function createJournal(deps: JournalDeps) {
   function flushSoon() {
     turn ??= setImmediate(flush)
   }
+  function flushFrames() {
+    const flushEnds = () => writer.isUrgent() && flush()
+    flushingFrames ??= writer.writeFrames(flushEnds).finally(() => {
+      flushingFrames = undefined
+      if (pending.size > 0) flushLater()
+    })
+  }
   function flushLater() {
     timer ??= setTimeout(() => {
       timer = undefined
-      writer.writeAll()
-      flush()
+      flushFrames()
     }, deps.flushMs)
   }
   return {
@@ -104,7 +114,8 @@ export function createJournal(deps: JournalDeps) {
     /** Writes what is pending, or gives up after the outage limit. */
     async close() {
       while (pending.size > 0 || flushing !== undefined) {
-        writer.writeAll()
+        flushFrames()
+        await flushingFrames
         flush()
         await flushing
       }
@@ -115,9 +126,7 @@ export function createJournal(deps: JournalDeps) {
 
 function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pending: Set<Entry>) {
   let failingSince: number | null = null
-  let inFlight: Promise<void> | undefined
-  /** The frames of all responses are due, not only urgent entries. */
-  let isDue = false
+  const inFlight = new Set<Promise<unknown>>()
 
   /** The last attempt of an outage ends with it, however long a write hangs. */
   function timeoutMs(startedAt: number): number {
@@ -127,6 +136,7 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
 
   async function write(group: readonly Entry[], startedAt: number): Promise<void> {
     const writes = group.map((entry) => ({ id: entry.id, ...writeOf(entry) }))
+    for (const entry of group) entry.isInFlight = true
     const written = withTimeLimit(
       store.write({
         opened: writes.flatMap(({ opened }) => opened ?? []),
@@ -136,14 +146,16 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
       timeoutMs(startedAt),
       () => new WriteTimeout('a write took too long'),
     )
-    inFlight = written.then(
-      () => {},
-      () => {},
-    )
-    const refused = await written.catch((error: unknown) => {
-      failingSince ??= startedAt
-      throw error
-    })
+    inFlight.add(written)
+    const refused = await written
+      .catch((error: unknown) => {
+        failingSince ??= startedAt
+        throw error
+      })
+      .finally(() => {
+        for (const entry of group) entry.isInFlight = false
+        inFlight.delete(written)
+      })
     failingSince = null
     for (const entry of group) recordWritten(entry, pending, refused)
   }
@@ -190,42 +202,55 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
   }
 
   function isUrgent() {
-    return isDue || pending.values().some(isEntryUrgent)
+    return pending.values().some(isEntryUrgent)
   }
-  function isEntryUrgent({ ending, write, chars }: Entry) {
-    return ending !== null || write !== null || chars >= urgentChars
+  /** It ends, or has long frames, or its last write failed. */
+  function isEntryUrgent({ ending, write, chars, isInFlight }: Entry) {
+    return !isInFlight && (ending !== null || write !== null || chars >= urgentChars)
   }
+  const isEntryDue = (entry: Entry) => !entry.isInFlight && !isEntryUrgent(entry)
 
-  /** The ends first, then the long frames, or all frames if they are due. */
-  function takeGroup(): Entry[] {
+  /** The first of these entries, up to the size of a write; ends come first. */
+  function takeGroup(entries: readonly Entry[]): Entry[] {
     const group: Entry[] = []
     let chars = 0
     for (const isEnd of [true, false]) {
-      for (const entry of pending) {
-        if ((entry.ending !== null) !== isEnd || !(isDue || isEntryUrgent(entry))) continue
+      for (const entry of entries) {
+        if ((entry.ending !== null) !== isEnd) continue
         group.push(entry)
         const { segment, ended } = writeOf(entry)
         chars += (segment?.frames.length ?? 0) + (ended?.segment?.frames.length ?? 0)
         if (chars >= writeCharsMax) return group
       }
     }
-    isDue = false
     return group
   }
 
   return {
-    /** Whether something waits for a write: ends, retries, long frames, or all frames. */
     isUrgent,
-    /** The next writes hold the frames of all responses. */
-    writeAll() {
-      isDue = true
+    inFlight: () => Promise.allSettled(inFlight),
+    /**
+     * Writes all frames that nothing else writes. After a failure they are urgent, and further ones
+     * wait for them.
+     */
+    async writeFrames(afterWrite: () => void) {
+      const due = [...pending.values().filter(isEntryDue)]
+      while (due.length > 0 && (failingSince === null || !isUrgent())) {
+        const group = takeGroup(due.splice(0, runningPerWriteMax).filter(isEntryDue))
+        const startedAt = performance.now()
+        try {
+          if (group.length > 0) await write(group, startedAt)
+        } catch (error) {
+          for (const entry of group) recordFailure(entry, startedAt, error)
+        }
+        afterWrite()
+      }
     },
-    inFlight: async () => inFlight,
     /** Writes until nothing is urgent. */
     async drain() {
       let backoffMs = backoffMinMs
       do {
-        const group = takeGroup()
+        const group = takeGroup([...pending.values().filter(isEntryUrgent)])
         if (group.length === 0) return
         const startedAt = performance.now()
         try {

@@ -19,7 +19,6 @@ async function advanceUntil(reached: () => boolean): Promise<number> {
   let passedMs = 0
   for (; !reached() && passedMs < 10 * outageMaxMs; passedMs += stepMs) {
     jest.advanceTimersByTime(stepMs)
-    // Ends are collected during a turn of the loop.
     await new Promise((resolve) => setImmediate(resolve))
     for (let turn = 0; turn < 20; turn++) await Promise.resolve()
   }
@@ -170,9 +169,8 @@ test('ends of one turn of the loop go into one write, without the frames of othe
     writes.push([...logged.map(({ id }) => id), ...ended.map(({ id }) => `end of ${id}`)])
     return Promise.resolve(new Set<string>())
   })
-  const [running, ...ending] = entries
-  running?.append(segment(0))
-  for (const entry of ending) end(entry)
+  entries[0]?.append(segment(0))
+  for (const entry of entries.slice(1)) end(entry)
   await new Promise((resolve) => setImmediate(resolve))
   for (let turn = 0; turn < 20; turn++) await Promise.resolve()
   expect(outcomes).toHaveLength(4)
@@ -180,23 +178,54 @@ test('ends of one turn of the loop go into one write, without the frames of othe
   expect(writes).toEqual([[1, 2, 3, 4].map((at) => `end of resp_${at}`), ['resp_0']])
 })
 
-test('an end does not wait for long frames of other responses', async () => {
+test('an end does not wait for the frames of other responses, but for its own', async () => {
+  const writes: string[][] = []
+  const frames = Promise.withResolvers<Set<string>>()
+  const { entries, outcomes, end } = openEntries(2, ({ logged, ended }) => {
+    writes.push([...logged, ...ended].map(({ id }) => id))
+    return writes.length === 1 ? frames.promise : Promise.resolve(new Set<string>())
+  })
+  entries[0]?.append(segment(0))
+  await advanceUntil(() => writes.length === 1)
+  for (const entry of entries.toReversed()) end(entry)
+  await advanceUntil(() => outcomes.length === 1)
+  let steps = 0
+  await advanceUntil(() => ++steps > 5)
+  expect(writes).toEqual([['resp_0'], ['resp_1']])
+  frames.resolve(new Set())
+  await advanceUntil(() => outcomes.length === 2)
+  expect(writes).toEqual([['resp_0'], ['resp_1'], ['resp_0']])
+})
+
+test('an end is written before long frames of other responses', async () => {
   const writes: string[][] = []
   const first = Promise.withResolvers<Set<string>>()
   const { entries, end } = openEntries(4, ({ logged, ended }) => {
     writes.push([...ended, ...logged].map(({ id }) => id))
     return writes.length === 1 ? first.promise : Promise.resolve(new Set<string>())
   })
-  const [one, two, three, four] = entries
-  one?.append(segment(0))
-  await advanceUntil(() => writes.length === 1)
-  for (const entry of [two, three]) {
-    entry?.append({ first: 0, last: 0, frames: 'x'.repeat(1_048_576) })
-  }
-  if (four !== undefined) end(four)
+  const long = { first: 0, last: 0, frames: 'x'.repeat(1_048_576) }
+  for (const entry of entries.slice(0, 3)) entry.append(long)
+  for (const entry of entries.slice(3)) end(entry)
   first.resolve(new Set())
-  await advanceUntil(() => writes.length > 1)
-  expect(writes[1]).toEqual(['resp_3', 'resp_1'])
+  await advanceUntil(() => writes.length === 3)
+  expect(writes).toEqual([['resp_0'], ['resp_3', 'resp_1'], ['resp_2']])
+})
+
+test('frames are written again after an outage, also if no response ends', async () => {
+  let isOut = true
+  const written: string[] = []
+  const { entries } = openEntries(2, ({ logged }) => {
+    if (!isOut) written.push(...logged.map(({ id }) => id))
+    return isOut ? Promise.reject(new Error('refused')) : Promise.resolve(new Set<string>())
+  })
+  entries[0]?.append(segment(0))
+  let steps = 0
+  await advanceUntil(() => ++steps > 200)
+  isOut = false
+  entries[1]?.append(segment(0))
+  await advanceUntil(() => written.length > 0)
+  expect(written).toEqual(['resp_1'])
 })
 
 test('many characters do not wait for the next write', async () => {
