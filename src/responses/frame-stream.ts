@@ -1,4 +1,5 @@
-import { AppError } from '#lib/errors.ts'
+import { jitteredBackoffMs } from '#lib/backoff.ts'
+import { AppError, toAppError } from '#lib/errors.ts'
 import type { EventLog, LogReader } from './event-log.ts'
 import { countFrames, framesAfter } from './log-segment.ts'
 import type { ResponseObject } from './response.ts'
@@ -10,6 +11,8 @@ export type FrameStreamDeps = {
   renderTerminalFrames: (object: ResponseObject, nextSequence: number) => string
   /** Characters per read of the stored log. */
   charsMax: number
+  /** How long a reader waits for an unavailable database. */
+  outageMaxMs: number
 }
 
 /**
@@ -20,6 +23,8 @@ export type Frames = AsyncGenerator<string, void, void>
 
 /** Where a stream starts; the signal ends it. */
 export type FrameRange = { readonly startingAfter: number; readonly signal: AbortSignal }
+
+const outageBackoff = { firstMs: 100, maxMs: 1_000 }
 
 /** Streams the frames after a sequence number at the reader's pace. `onDetach` is called once. */
 export function streamFrames(
@@ -41,12 +46,27 @@ export function streamFrames(
   else range.signal.addEventListener('abort', detach)
   return read()
 
+  /** Repeats what fails for lack of the database; '' after the reader has left. */
+  async function throughOutage(step: () => Promise<string>): Promise<string> {
+    const startedAt = performance.now()
+    for (let failures = 1; ; failures++) {
+      try {
+        return await step()
+      } catch (error) {
+        if (!attached) return ''
+        const isOver = performance.now() - startedAt >= deps.outageMaxMs
+        if (isOver || toAppError(error).kind !== 'service_unavailable') throw error
+        await Bun.sleep(jitteredBackoffMs(failures, outageBackoff))
+      }
+    }
+  }
+
   async function* read(): Frames {
     try {
       while (attached) {
         const step = reader.read()
         if (step === 'evicted') {
-          const frames = await readStored(source, reader, deps)
+          const frames = await throughOutage(() => readStored(source, reader, deps))
           if (frames !== '' && attached) yield frames
         } else if (step !== null) {
           reader.moveTo(step.last)

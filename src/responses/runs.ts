@@ -80,8 +80,8 @@ export async function createResponseRuns(deps: RunsDeps) {
   const { store, runnerId, settings, log, rendering } = deps
   const charsMax = settings.logBufferCharsMax
   const { renderTerminalFrames } = rendering
-  const streaming = { store, renderTerminalFrames, charsMax }
   const { flushMs, storeWaitMs: outageMaxMs } = settings
+  const streaming = { store, renderTerminalFrames, charsMax, outageMaxMs }
   const journal = createJournal({ store, flushMs, outageMaxMs, urgentChars: charsMax / 2, log })
   const remoteLogs = createRemoteLogReader({ store, rendering, charsMax, outageMaxMs, log })
   const runs = new Map<string, LocalRun>()

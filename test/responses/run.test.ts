@@ -36,7 +36,7 @@ function start(head: Partial<ReturnType<typeof planOf>['head']> = {}) {
       runnerId: 'own',
       settings: { ...loadConfig({}).responses, abandonMs },
       heartbeatMs,
-      streaming: { store, renderTerminalFrames: () => '', charsMax: 1_000_000 },
+      streaming: { store, renderTerminalFrames: () => '', charsMax: 1_000_000, outageMaxMs: 0 },
       log: quietLog,
       onUnstored() {},
       onEnded: ({ id }) => ended.push(id),

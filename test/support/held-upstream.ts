@@ -18,12 +18,14 @@ export type HeldUpstream = {
   stop(): Promise<void>
 }
 
-const [beginning = '', ending = ''] = halves(
-  chatStream([chunk({ content: 'first ' }), chunk({ content: 'second' }), chunk({}, 'stop')]),
-)
-
-/** `settings`: further lines of the configuration, before its upstream. */
-export async function startHeldUpstream(settings = ''): Promise<HeldUpstream> {
+/** `settings`: further lines of the configuration, before its upstream. `words`: before the second one. */
+export async function startHeldUpstream(
+  settings = '',
+  words: readonly string[] = ['first '],
+): Promise<HeldUpstream> {
+  const [beginning = '', ending = ''] = halves(
+    chatStream([...words, 'second'].map((content) => chunk({ content })).concat(chunk({}, 'stop'))),
+  )
   const held = new Set<ServerResponse>()
   let isReleased = false
   const server = createServer((request, response) => {

@@ -5,7 +5,7 @@ export type TcpProxy = {
   readonly port: number
   goDown(): Promise<void>
   comeUp(): Promise<void>
-  /** Connections stay open, and nothing is forwarded. */
+  /** Connections stay open and new ones are accepted, and nothing is forwarded. */
   freeze(): void
   thaw(): void
   stop(): Promise<void>
@@ -13,6 +13,7 @@ export type TcpProxy = {
 
 export async function startTcpProxy(target: { host: string; port: number }): Promise<TcpProxy> {
   const sockets = new Set<Socket>()
+  let isFrozen = false
   const track = (socket: Socket) => {
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket))
@@ -24,6 +25,7 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
     track(server)
     client.pipe(server).on('close', () => client.destroy())
     server.pipe(client).on('close', () => server.destroy())
+    if (isFrozen) for (const socket of [client, server]) socket.pause()
   }
   let listener = await listen(accept, 0)
   const port = portOf(listener)
@@ -37,9 +39,11 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
     goDown,
     stop: goDown,
     freeze() {
+      isFrozen = true
       for (const socket of sockets) socket.pause()
     },
     thaw() {
+      isFrozen = false
       for (const socket of sockets) socket.resume()
     },
     async comeUp() {
