@@ -47,21 +47,23 @@ export async function readMultipart<T>(
   const { failed, fail } = flow
   const takings: Promise<void>[] = []
   const streams: BusboyFileStream[] = []
+  let fileField: string | undefined
 
   parser.on('field', (name, value, _nameCut, valueCut) => {
-    if (valueCut) fail(tooLarge(`The field "${name}" is too long.`))
+    if (valueCut) fail(tooLarge(`The field "${name}" is too long.`, name))
     fields.set(name, value)
     values.set(name, [...(values.get(name) ?? []), value])
   })
   parser.on('file', (field, stream, filename, _encoding, mimeType) => {
     const part = { field, filename: filename ?? null, mimeType }
+    fileField = field
     // The reader gets the error; it may occur before the stream is read.
     stream.on('error', () => {})
     streams.push(stream)
     takings.push(takeFile(part, stream))
   })
   parser.on('fieldsLimit', () => fail(tooLarge('The form has too many fields.')))
-  parser.on('filesLimit', () => fail(tooLarge('The form has too many files.')))
+  parser.on('filesLimit', () => fail(tooLarge('The form has too many files.', fileField)))
   parser.on('partsLimit', () => fail(tooLarge('The form has too many parts.')))
   parser.on('error', (cause) => fail(malformed(cause)))
 
@@ -157,8 +159,8 @@ async function feed(
   parser.end()
 }
 
-function tooLarge(sentence: string): AppError {
-  return new AppError('request_too_large', sentence)
+function tooLarge(sentence: string, param?: string): AppError {
+  return new AppError('request_too_large', sentence, param === undefined ? {} : { param })
 }
 
 function malformed(cause: unknown): AppError {

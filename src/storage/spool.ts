@@ -9,15 +9,18 @@ const headBytesMax = 4_100
 /** Older unfinished files were left by crashed processes. */
 const unfinishedMsMax = 86_400_000
 
-/** Streams a content to a new file with backpressure and syncs it. Removes the file on failure. */
+/**
+ * Streams a content to a new file with backpressure and syncs it. Removes the file on failure. `param`:
+ * the field of a form that it comes from, for errors.
+ */
 export async function spool(
   source: AsyncIterable<Uint8Array>,
   path: string,
-  { bytesMax }: { bytesMax: number },
+  { bytesMax, param }: { bytesMax: number; param?: string },
 ): Promise<StoredContent> {
   const file = await open(path, 'wx')
   try {
-    const content = await writeAll(source, file, bytesMax)
+    const content = await writeAll(source, file, { bytesMax, param })
     await file.sync()
     await file.close()
     return content
@@ -44,7 +47,7 @@ export async function removeUnfinished(folder: string, now: Date): Promise<void>
 async function writeAll(
   source: AsyncIterable<Uint8Array>,
   file: FileHandle,
-  bytesMax: number,
+  { bytesMax, param }: { bytesMax: number; param: string | undefined },
 ): Promise<StoredContent> {
   const hasher = new Bun.CryptoHasher('sha256')
   const heads: Uint8Array[] = []
@@ -55,6 +58,7 @@ async function writeAll(
     if (bytes > bytesMax) {
       throw new AppError('request_too_large', `The file exceeds the limit of ${bytesMax} bytes.`, {
         code: 'file_too_large',
+        ...(param !== undefined && { param }),
       })
     }
     if (headBytes < headBytesMax) {

@@ -7,7 +7,7 @@ import { toLine } from '#http/frame-text.ts'
 import { readMultipart } from '#http/multipart.ts'
 import { AppError } from '#lib/errors.ts'
 import { languages } from '#speech/engine.ts'
-import { invalidField, messages } from './errors.ts'
+import { fileTooLarge, messages } from './errors.ts'
 import {
   type Transcription,
   type TranscriptionEvent,
@@ -17,13 +17,15 @@ import {
 } from './record.ts'
 import { heartbeatEvent, renderTranscript, streamTranscript } from './render.ts'
 import {
+  misplacedFile,
   readTranscriptionRequest,
   type TranscriptionRequest,
   transcriptionForm,
 } from './request.ts'
 import type { Transcriptions, Upload } from './transcriptions.ts'
 
-const formLimits = { fieldsMax: 64, fieldBytesMax: 65_536, filesMax: 1 }
+/** A second file is refused with the name of its field. */
+const formLimits = { fieldsMax: 64, fieldBytesMax: 65_536, filesMax: 2 }
 /** The size of a form in addition to its file. */
 const formBytesMax = 1_048_576
 const untranscribedHeader = 'x-untranscribed-ms'
@@ -84,6 +86,7 @@ text was recognised, that text is returned, with \`warnings\` and the header \`x
       handle() {
         throw new AppError('invalid_request', noTranslation.message, {
           code: noTranslation.code,
+          param: 'model',
         })
       },
     }),
@@ -100,9 +103,7 @@ const noTranslation = {
 function requireAcceptedSize(request: Request, fileBytesMax: number): void {
   const announced = Number(request.headers.get('content-length') ?? 0)
   if (announced <= fileBytesMax + formBytesMax) return
-  throw new AppError('request_too_large', messages.fileTooLarge(fileBytesMax), {
-    code: 'file_too_large',
-  })
+  throw fileTooLarge(fileBytesMax)
 }
 
 async function receiveForm(
@@ -111,9 +112,11 @@ async function receiveForm(
   { files, speech }: Pick<Config, 'files' | 'speech'>,
 ): Promise<TranscriptionRequest> {
   const limits = { ...formLimits, gapMs: files.uploadGapMs, totalMs: speech.fileMs }
+  let hasFile = false
   const { values } = await readMultipart(request, limits, (part, bytes) => {
-    if (part.field === 'file') return upload.receive(part.filename, bytes)
-    throw invalidField('file', messages.noFile)
+    if (part.field !== 'file' || hasFile) throw misplacedFile(part.field, hasFile)
+    hasFile = true
+    return upload.receive(part.filename, bytes)
   })
   return readTranscriptionRequest(values)
 }

@@ -8,6 +8,7 @@ const capacityRetryS = 1
 
 export const messages = {
   noFile: 'Send the audio as a file in the field "file".',
+  oneFile: 'Send one file, in the field "file".',
   noAudio: 'The file contains no audio.',
   engine_busy: 'All speech engines are busy; retry.',
   capacity: 'The server has no capacity for another file; retry.',
@@ -29,6 +30,11 @@ export const messages = {
 /** A field of the form is invalid. */
 export function invalidField(param: string, message: string, code?: string): AppError {
   return new AppError('invalid_request', message, code === undefined ? { param } : { param, code })
+}
+
+export function fileTooLarge(bytesMax: number): AppError {
+  const details = { code: 'file_too_large', param: 'file' }
+  return new AppError('request_too_large', messages.fileTooLarge(bytesMax), details)
 }
 
 export function atCapacity(code: 'engine_busy' | 'capacity'): AppError {

@@ -1,11 +1,13 @@
 import { Type } from '@sinclair/typebox'
-import { invalidField } from './errors.ts'
+import type { AppError } from '#lib/errors.ts'
+import { invalidField, messages } from './errors.ts'
 
 const responseFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const
 
 const vocabularyMax = 256
 const wordCharsMax = 128
 const granularities = ['word', 'segment'] as const
+const inclusions = ['logprobs'] as const
 
 /** The form as documented. Lists are also accepted without `[]`. */
 export const transcriptionForm = Type.Object({
@@ -23,6 +25,9 @@ export const transcriptionForm = Type.Object({
       description: `Likely words and phrases. Together with those of the prompt, ${vocabularyMax} are used.`,
     }),
   ),
+  temperature: Type.Optional(
+    Type.Number({ minimum: 0, maximum: 1, description: 'Has no effect: engines choose it.' }),
+  ),
   response_format: Type.Optional(
     Type.Union(
       responseFormats.map((format) => Type.Literal(format)),
@@ -37,13 +42,22 @@ export const transcriptionForm = Type.Object({
     }),
   ),
   'include[]': Type.Optional(
-    Type.Array(Type.String(), { description: '`logprobs`: log probabilities of words.' }),
+    Type.Array(Type.Union(inclusions.map((name) => Type.Literal(name))), {
+      description: '`logprobs`: log probabilities of words.',
+    }),
   ),
 })
 
 type FormValues = ReadonlyMap<string, readonly string[]>
 
 export type TranscriptionRequest = ReturnType<typeof readTranscriptionRequest>
+
+/** The error of a file in another field than `file`, or of a second one. */
+export function misplacedFile(field: string, hasFile: boolean): AppError {
+  const isText = field !== 'file' && Object.keys(transcriptionForm.properties).includes(field)
+  if (isText) return invalidField(bareName(field), `"${field}" must be a text, not a file.`)
+  return hasFile ? invalidField(field, messages.oneFile) : invalidField('file', messages.noFile)
+}
 
 /** Validates a form; unknown fields are ignored. Throws `invalid_request` with the name of the field. */
 export function readTranscriptionRequest(values: FormValues) {
@@ -52,9 +66,8 @@ export function readTranscriptionRequest(values: FormValues) {
   const format = lastOf(values, 'response_format') ?? 'json'
   // Some clients write booleans as Python does.
   const stream = (lastOf(values, 'stream') ?? 'false').toLowerCase()
-  const included = listOf(values, 'timestamp_granularities').map((name) =>
-    oneOf(name, 'timestamp_granularities', granularities),
-  )
+  const included = listOf(values, 'timestamp_granularities', granularities)
+  requireTemperature(lastOf(values, 'temperature'))
   return {
     model,
     /** As sent; whether an engine serves it is checked later. */
@@ -68,7 +81,7 @@ export function readTranscriptionRequest(values: FormValues) {
       words: included.includes('word'),
       segments: included.length === 0 || included.includes('segment'),
     },
-    includesLogprobs: listOf(values, 'include').includes('logprobs'),
+    includesLogprobs: listOf(values, 'include', inclusions).includes('logprobs'),
   }
 }
 
@@ -78,14 +91,31 @@ function lastOf(values: FormValues, name: string): string | null {
 }
 
 /** SDKs append brackets to the names of lists. */
-function listOf(values: FormValues, name: string): string[] {
+function textsOf(values: FormValues, name: string): string[] {
   return [...(values.get(`${name}[]`) ?? []), ...(values.get(name) ?? [])]
+}
+
+function bareName(field: string): string {
+  return field.replace('[]', '')
+}
+
+function listOf<T extends string>(values: FormValues, name: string, choices: readonly T[]): T[] {
+  return textsOf(values, name).map((value) => oneOf(value, name, choices))
+}
+
+function requireTemperature(text: string | null): void {
+  const temperature = Number(text ?? 0)
+  if (temperature >= 0 && temperature <= 1) return
+  throw invalidField('temperature', '"temperature" must be a number from 0 to 1.')
 }
 
 function readVocabulary(values: FormValues): string[] {
   const prompt = lastOf(values, 'prompt') ?? ''
   const words = prompt.match(/[\p{L}\p{N}][\p{L}\p{N}'’-]*/gu) ?? []
-  const phrases = listOf(values, 'keywords').map((phrase) => phrase.trim())
+  const phrases = textsOf(values, 'keywords').map((phrase) => phrase.trim())
+  if (phrases.some(({ length }) => length > wordCharsMax)) {
+    throw invalidField('keywords', `A keyword may have at most ${wordCharsMax} characters.`)
+  }
   const usable = [...phrases, ...words].filter(({ length }) => length > 0 && length <= wordCharsMax)
   return [...new Set(usable)].slice(0, vocabularyMax)
 }

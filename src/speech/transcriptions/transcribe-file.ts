@@ -34,7 +34,8 @@ export async function spoolAudio(
   options: { folder: string; bytesMax: number; filename: string | null },
 ) {
   const path = join(options.folder, Bun.randomUUIDv7())
-  const { bytes, head } = await spool(source, path, { bytesMax: options.bytesMax })
+  const { bytesMax } = options
+  const { bytes, head } = await spool(source, path, { bytesMax, param: 'file' })
   try {
     const file = await open(path)
     return {

@@ -55,10 +55,6 @@ describe('a form', () => {
     expect(await refusalOf({ model, audio: file })).toMatchObject(refusal)
   })
 
-  test('with two files is refused', async () => {
-    expect(await refusalOf({ file, second: file, model })).toMatchObject({ status: 413 })
-  })
-
   test('that is not multipart is refused', async () => {
     const headers = {
       authorization: `Bearer ${await gateway.token()}`,
@@ -68,18 +64,6 @@ describe('a form', () => {
     expect(await refusalOf({}, init)).toMatchObject({ status: 400, code: 'invalid_request' })
   })
 
-  test.each([
-    ['model', '', 'is required'],
-    ['response_format', 'yaml', 'json, text, srt, verbose_json, vtt'],
-    ['response_format', 'diarized_json', 'json, text, srt, verbose_json, vtt'],
-    ['stream', 'perhaps', 'true, false'],
-    ['timestamp_granularities[]', 'letter', 'word, segment'],
-  ])('with %s=%s is refused with the allowed values', async (name, value, words) => {
-    const refusal = await refusalOf({ file, model, [name]: value })
-    expect(refusal).toMatchObject({ status: 400, param: name.replace('[]', '') })
-    expect(refusal.message).toContain(words)
-  })
-
   test('with fields of other services is accepted', async () => {
     const response = await server.post({
       file,
@@ -87,7 +71,7 @@ describe('a form', () => {
       temperature: '0.2',
       chunking_strategy: 'auto',
       user: 'somebody',
-      'include[]': 'anything',
+      'include[]': 'logprobs',
     })
     expect(response.status).toBe(200)
   })
