@@ -17,6 +17,7 @@ import {
   readFrames,
   readOpenFrames,
 } from '#test/support/response-frames.ts'
+import { helperTimeoutMs } from '#test/support/time-limits.ts'
 
 afterEach(stopProcesses)
 
@@ -54,17 +55,22 @@ async function killWorker(gateway: GatewayProcess): Promise<void> {
   await gateway.logged('listening', 2)
 }
 
+/** However busy the database is, a response is stored before its stream begins. */
+const storedFirst = `[responses]\nstore_wait_ms = ${helperTimeoutMs}\n`
+
 /** Settings that allow one concurrent background response. */
 const oneAtATime = '[responses]\nbackground_running_max = 1\n'
 
 test('a killed worker leaves a failed response with every logged frame', async () => {
-  const gateway = await startGatewayProcess()
+  const environment = { SLUICE_CONFIG: configFile(storedFirst) }
+  const gateway = await startGatewayProcess({ environment })
   const { id, events } = await startStream(gateway)
   await events.until(/word30 [\s\S]*\n\n/)
   const seen = readOpenFrames(events.text())
   await killWorker(gateway)
   await eventually('the response is over', async () => {
-    const { body } = await find(gateway, id)
+    const { status, body } = await find(gateway, id)
+    expect(status).toBe(200)
     return body['status'] === 'failed'
   })
   const { body } = await find(gateway, id)

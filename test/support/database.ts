@@ -131,7 +131,8 @@ async function prepareTemplateDatabase(url: string): Promise<void> {
 
 /** Creating a database takes seconds, copying one does not: one is kept for all test runs. */
 async function templateCluster(): Promise<string> {
-  const template = join(cacheFolder, `sluice-template-${templateVersion}`)
+  // No user can read that of another.
+  const template = join(cacheFolder, `sluice-template-${process.getuid?.()}-${templateVersion}`)
   if (existsSync(template)) return template
   const unfinished = mkdtempSync(`${template}-`)
   const database = await openDatabase({ dataFolder: unfinished, connectionsMax: 1, log: quietLog })

@@ -223,7 +223,8 @@ class ThinkingBlock implements OpenBlock {
   }
 }
 
-const emptyText = { type: 'text', text: '', citations: null }
+/** `citations` is absent without any, as at the vendor: clients refuse null. */
+const emptyText = { type: 'text', text: '' }
 const emptyThinking = { type: 'thinking', thinking: '', signature: '' }
 
 function openOnce(sink: BlockSink, block: ContentBlock): string {

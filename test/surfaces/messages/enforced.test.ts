@@ -58,7 +58,7 @@ const block = (index: number, shell: JsonObject, deltas: readonly JsonObject[]) 
 const text = (index: number, ...texts: string[]) =>
   block(
     index,
-    { type: 'text', text: '', citations: null },
+    { type: 'text', text: '' },
     texts.map((piece) => ({ type: 'text_delta', text: piece })),
   )
 const end = (stop_reason: string) => [

@@ -65,7 +65,7 @@ test.each(cases)('%s of a whole message', async (type, model, body) => {
   const response = await ask(model, body, false)
   expect(response.headers.get('x-sluice-warning')).toBe('output_omitted')
   const message = asRecord(await response.json())
-  expect(message['content']).toEqual([{ type: 'text', text: 'Here it is.', citations: null }])
+  expect(message['content']).toEqual([{ type: 'text', text: 'Here it is.' }])
   expect(message['warning']).toEqual({
     code: 'output_omitted',
     message: `The response has output that messages have no blocks for: ${type}.`,

@@ -89,7 +89,7 @@ describe('text', () => {
     const events = [passage(1), say('a'), say('b'), passage(2), passage(3), say('c'), say('')]
     expect(contentOf([start, ...events, end])).toEqual([
       { type: 'text', text: 'ab', citations: [location(1), location(2), location(3)] },
-      { type: 'text', text: 'c', citations: null },
+      { type: 'text', text: 'c' },
     ])
   })
 })

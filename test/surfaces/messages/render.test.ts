@@ -100,7 +100,7 @@ describe('a stream', () => {
       {
         type: 'content_block_start',
         index: 0,
-        content_block: { type: 'text', text: '', citations: null },
+        content_block: { type: 'text', text: '' },
       },
       { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'a\u2028' } },
       { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'b' } },

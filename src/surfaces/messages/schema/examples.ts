@@ -21,7 +21,7 @@ const start = emptyMessage({
   usage: estimatedUsage({ inputTokens, outputTokens: 0 }),
 })
 const end = ended('end_turn')
-const text = { type: 'text', text: 'A gate that lets water through.', citations: null }
+const text = { type: 'text', text: 'A gate that lets water through.' }
 
 export const exampleMessage = { ...start, content: [text], ...end, usage }
 
