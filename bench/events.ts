@@ -14,11 +14,17 @@ import { barePlan } from './support/plan.ts'
 import { treeMemoryBytes } from './support/process-tree.ts'
 import { printFaults, writeResult } from './support/report.ts'
 import { inTurn } from './support/rounds.ts'
-import { jobFor, startGatewayTargets, startPlainTargets, type Target } from './support/targets.ts'
+import {
+  jobFor,
+  startFloorTarget,
+  startGatewayTargets,
+  startPlainTargets,
+  type Target,
+} from './support/targets.ts'
 import { fullWarmUp, quickWarmUp, type WarmUpPace, warmUp } from './support/warm-up.ts'
 
 export const summary =
-  'CPU per stream event, from one stream to thousands and unpaced, compared with nginx, by thread.'
+  'CPU per stream event, from one stream to thousands and unpaced, compared with nginx and the floor of the runtime, by thread.'
 export const usage =
   `[--quick] [--pair ${pairNames.join(',')}] [--part all|paced|flat] [--streams 1,100,400] ` +
   '[--spread] [--database postgres://…] [--log-level info] [--set key=value]… [--json FILE]'
@@ -73,7 +79,8 @@ export async function run(args: readonly string[]): Promise<number> {
   const pace = options.quick ? quickPace : fullPace
   const upstreamPort = await startMockUpstream(mockLifetimeS)
   const plain = await startPlainTargets({ ...options, upstreamPort })
-  const gateways = await startGatewayTargets({ ...options, upstreamPort })
+  const floor = await startFloorTarget({ ...options, upstreamPort })
+  const gateways = [...floor, ...(await startGatewayTargets({ ...options, upstreamPort }))]
   for (const target of gateways) await warmUpTarget(target, pace, options)
   const proxies = plain.filter(({ name }) => name === 'nginx')
   const results = await runRounds([...proxies, ...gateways], pace, options)

@@ -33,6 +33,8 @@ export const usage =
 type Pace = {
   readonly rounds: number
   readonly clients: readonly number[]
+  /** New connections with a stream each, all at once. */
+  readonly burst: number
   readonly warmUp: WarmUpPace
   readonly settleMs: number
   readonly windowMs: number
@@ -41,6 +43,7 @@ type Pace = {
 const fullPace: Pace = {
   rounds: 5,
   clients: [1, 8, 64],
+  burst: 2_000,
   warmUp: fullWarmUp,
   settleMs: 300,
   windowMs: 1_500,
@@ -48,11 +51,17 @@ const fullPace: Pace = {
 const quickPace: Pace = {
   rounds: 2,
   clients: [1, 8],
+  burst: 500,
   warmUp: quickWarmUp,
   settleMs: 150,
   windowMs: 500,
 }
 
+/** Requests that store their response, and lists of models; of clients that speak Responses. */
+const storedClients: readonly number[] = [8, 64]
+const modelClients: readonly number[] = [8, 64]
+/** The second token of a burst, so that all of its streams are open at once. */
+const burstTokensPerSecond = 0.5
 /** The lengths of responses that are not streamed; the longer ones only with 8 clients. */
 const shortTokens = 20
 const longTokens: readonly number[] = [200, 1_000]
@@ -121,9 +130,10 @@ function readOptions(args: readonly string[]): Options {
 
 /** Compilation is excluded from the measurement. */
 async function warmUpTarget(target: Target, pace: Pace, options: Options): Promise<void> {
-  const jobs = (['streamed', 'whole'] as const).map((kind) =>
-    makeJob({ kind, tokens: tokensOf(kind), clients: 8 }, target, { pace, store: options.store }),
-  )
+  const jobs = measuresOf(pace)
+    .filter((measure) => measure.clients === 8 && measure.tokens <= shortTokens)
+    .filter((measure) => isMeasured(measure, target))
+    .map((measure) => makeJob(measure, target, { pace, store: options.store }))
   console.log(`${target.name}, ${target.protocol}: ${await warmUp(jobs, pace.warmUp)}`)
 }
 
@@ -137,6 +147,7 @@ async function runRounds(
   for (let round = 0; round < pace.rounds; round++) {
     for (const measure of measuresOf(pace)) {
       for (const target of inTurn(targets, round)) {
+        if (!isMeasured(measure, target)) continue
         const report = await runLoad(makeJob(measure, target, { pace, store: options.store }))
         const { name, protocol, upstream } = target
         results.push({ round, measure, target: name, protocol, upstream, report })
@@ -147,19 +158,33 @@ async function runRounds(
   return results
 }
 
-function measuresOf({ clients }: Pace): Measure[] {
+function measuresOf({ clients, burst }: Pace): Measure[] {
   const kinds = ['streamed', 'whole'] as const
   return [
     ...kinds.flatMap((kind) =>
       clients.map((howMany) => ({ kind, tokens: tokensOf(kind), clients: howMany })),
     ),
     ...longTokens.map((tokens) => ({ kind: 'whole' as const, tokens, clients: 8 })),
+    ...storedClients.map((howMany) => ({
+      kind: 'stored' as const,
+      tokens: shortTokens,
+      clients: howMany,
+    })),
+    ...modelClients.map((howMany) => ({ kind: 'models' as const, tokens: 0, clients: howMany })),
+    { kind: 'burst', tokens: tokensOf('burst'), clients: burst },
   ]
+}
+
+/** Peers store nothing, and the floor lists no models. */
+function isMeasured({ kind }: Measure, { name, protocol }: Target): boolean {
+  if (kind !== 'stored' && kind !== 'models') return true
+  if (protocol === 'messages') return false
+  return ['direct', 'nginx', 'Sluice'].includes(name) || (name === 'floor' && kind === 'stored')
 }
 
 /** The first token of a stream is immediate; the second proves streaming. */
 function tokensOf(kind: Measure['kind']): number {
-  return kind === 'streamed' ? 2 : shortTokens
+  return kind === 'streamed' || kind === 'burst' ? 2 : shortTokens
 }
 
 /** Consecutive requests on each connection. */
@@ -169,16 +194,20 @@ function makeJob(
   how: { readonly pace: Pace; readonly store: boolean },
 ): LoadJob {
   const { settleMs, windowMs } = how.pace
-  const tokensPerSecond = kind === 'streamed' ? streamsPerSecond / clients : 0
-  const plan: Plan = { ...barePlan, tokens, tokenBytes, tokensPerSecond }
+  const isBurst = kind === 'burst'
+  const pacedRate = isBurst ? burstTokensPerSecond : streamsPerSecond / clients
+  const isStreamed = isBurst || kind === 'streamed'
+  const tokensPerSecond = isStreamed ? pacedRate : 0
+  const plan: Plan = { ...barePlan, tokens: Math.max(1, tokens), tokenBytes, tokensPerSecond }
   return {
     ...jobFor(target),
-    stream: kind === 'streamed',
-    store: how.store,
+    stream: isStreamed,
+    store: how.store || kind === 'stored',
+    listsModels: kind === 'models',
     connections: clients,
-    mode: 'repeat',
+    mode: isBurst ? 'once' : 'repeat',
     rampMs: 0,
-    windowStartMs: settleMs,
+    windowStartMs: isBurst ? 0 : settleMs,
     windowMs,
     plans: [plan],
     deadlineMs: settleMs + windowMs + slackMs,

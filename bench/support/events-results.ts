@@ -31,19 +31,18 @@ export function formatLoad({ streams, tokensPerSecond }: StreamLoad): string {
 function cpuTable(results: readonly EventsResult[], pair: Pair): string {
   const header = [
     `${formatPair(pair)}: CPU per event, µs`,
-    ...['nginx', 'Sluice', 'Sluice / nginx', 'budget'],
+    ...['nginx', 'floor', 'Sluice', 'floor / nginx', 'Sluice / nginx', 'budget'],
   ]
   const rows = loadsIn(results).map((load) => {
     const of = (target: string) =>
       valuesByRound(pick(results, { pair, load, target }), ({ report }) =>
         cpuUsPer('tokens', report),
       )
-    const [nginx, sluice] = [of('nginx'), of('Sluice')]
+    const [nginx, floor, sluice] = [of('nginx'), of('floor'), of('Sluice')]
     return [
       formatLoad(load),
-      formatSpread([...nginx.values()], 2),
-      formatSpread([...sluice.values()], 2),
-      formatSpread(ratios(sluice, nginx), 2),
+      ...[nginx, floor, sluice].map((values) => formatSpread([...values.values()], 2)),
+      ...[floor, sluice].map((values) => formatSpread(ratios(values, nginx), 2)),
       budgetOf(pair, load),
     ]
   })

@@ -19,6 +19,8 @@ export type LoadRequest = {
   readonly stream: boolean
   /** Whether responses are stored. */
   readonly store: boolean
+  /** `GET` of the model list instead of a generation. */
+  readonly listsModels?: boolean
 }
 
 /** Job of the load client, sent as JSON on its standard input. */

@@ -11,6 +11,7 @@ const upstreamPaths: Readonly<Record<Protocol, string>> = {
   messages: '/v1/messages',
 }
 
+const modelsPath = '/v1/models'
 /** Length of every prompt; padded. */
 const promptBytes = 1_024
 /** Required by the protocol, ignored by the mock upstream. */
@@ -30,12 +31,10 @@ export function streamedResponses({ port, bearer, pid }: Gateway) {
 /** The complete HTTP request with the plan as prompt. */
 export function requestBytes(job: LoadRequest, plan: Plan): Buffer {
   const prompt = writePlan(plan, promptBytes)
-  const body = JSON.stringify({
-    model: modelName,
-    ...contentOf(job, prompt),
-    stream: job.stream,
-  })
-  const path = job.path ?? upstreamPaths[job.protocol]
+  const body = job.listsModels
+    ? ''
+    : JSON.stringify({ model: modelName, ...contentOf(job, prompt), stream: job.stream })
+  const path = job.listsModels ? modelsPath : (job.path ?? upstreamPaths[job.protocol])
   const headers = {
     Host: `127.0.0.1:${job.port}`,
     ...(job.bearer === null ? {} : { Authorization: `Bearer ${job.bearer}` }),
@@ -44,7 +43,8 @@ export function requestBytes(job: LoadRequest, plan: Plan): Buffer {
     ...job.headers,
   }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  return Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`)
+  const method = job.listsModels ? 'GET' : 'POST'
+  return Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`)
 }
 
 function contentOf({ protocol, stream, store }: LoadRequest, prompt: string): object {

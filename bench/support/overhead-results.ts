@@ -4,8 +4,11 @@ import { differences, type RoundValues, ratios, valuesByRound } from './rounds.t
 import { formatSpread, formatTable } from './table.ts'
 
 export type Measure = {
-  /** `streamed`: paced, the first token immediately. `whole`: not streamed. */
-  readonly kind: 'streamed' | 'whole'
+  /**
+   * `streamed`: paced, the first token immediately. `whole`: not streamed. `stored`: the same, and
+   * stored. `models`: the list of models. `burst`: one stream on each of many new connections.
+   */
+  readonly kind: 'streamed' | 'whole' | 'stored' | 'models' | 'burst'
   readonly tokens: number
   readonly clients: number
 }
@@ -27,6 +30,8 @@ type Row = {
 const budgets: ReadonlyMap<string, string> = new Map([
   ['not streamed, 20 tokens, 64 clients', '≤ 5 × nginx'],
   ['not streamed, 1000 tokens, 8 clients', '≤ 6 × nginx'],
+  ['stored, 20 tokens, 64 clients', '≤ 2 × not stored'],
+  ['models, 64 clients', '≤ 5 × nginx'],
 ])
 
 const peerNote =
@@ -73,6 +78,15 @@ function timeTable(results: readonly Result[], { pair, peers }: Columns): string
 function timeRows(measure: Measure): Row[] {
   const { kind, clients } = measure
   const isFirst = clients === 1
+  if (kind === 'burst') {
+    const row = (what: string, metric: Row['metric'], budget: string) => {
+      return { title: `${formatMeasure(measure)}, first event, ${what}`, measure, metric, budget }
+    }
+    return [
+      row('p50', ({ report }) => report.firstTokenMs.p50, 'p50 ≤ 2.5 × nginx'),
+      row('last', ({ report }) => report.begun.lastAfterMs, ''),
+    ]
+  }
   const rows = (what: string, times: 'firstTokenMs' | 'wholeMs', budgets: readonly string[]) =>
     (['p50', 'p99'] as const).map((quantile, index) => ({
       title: `${what}, ${formatClients(clients)}, ${quantile}`,
@@ -80,7 +94,7 @@ function timeRows(measure: Measure): Row[] {
       metric: ({ report }: Result) => report[times][quantile],
       budget: isFirst ? (budgets[index] ?? '') : '',
     }))
-  if (kind === 'whole') return rows(formatKind(measure), 'wholeMs', [])
+  if (kind !== 'streamed') return rows(formatKind(measure), 'wholeMs', [])
   return [
     ...rows('streamed, first event', 'firstTokenMs', ['≤ 0.5', '≤ 2']),
     ...rows('streamed, whole response', 'wholeMs', []),
@@ -98,7 +112,8 @@ function cpuTable(results: readonly Result[], { pair, peers }: Columns): string 
     ...peers.map((name) => `${name} *`),
     'budget',
   ]
-  const rows = measuresIn(results).map((measure) => {
+  const requests = measuresIn(results).filter(({ kind }) => kind !== 'burst')
+  const rows = requests.map((measure) => {
     const of = (target: string) =>
       valuesByRound(pick(results, { pair, measure, target }), ({ report }) =>
         cpuUsPer('requests', report),
@@ -120,7 +135,7 @@ function rateTable(results: readonly Result[], { pair, peers }: Columns): string
   const names = ['direct', 'nginx', 'floor', 'Sluice', ...peers]
   const header = [`${formatPair(pair)}: responses/s`, ...names]
   const rows = measuresIn(results)
-    .filter(({ kind }) => kind === 'whole')
+    .filter(({ kind }) => kind !== 'streamed' && kind !== 'burst')
     .map((measure) => [
       formatMeasure(measure),
       ...names.map((target) => {
@@ -168,7 +183,8 @@ function formatCpu(values: RoundValues): string {
 }
 
 function formatKind({ kind, tokens }: Measure): string {
-  return `${kind === 'whole' ? 'not streamed' : 'streamed'}, ${tokens} tokens`
+  if (kind === 'models' || kind === 'burst') return kind
+  return `${kind === 'whole' ? 'not streamed' : kind}, ${tokens} tokens`
 }
 
 export function formatMeasure(measure: Measure): string {
