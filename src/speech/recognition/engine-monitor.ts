@@ -2,10 +2,17 @@ import type { Config } from '#config/schema.ts'
 import type { AudioSender } from './audio-sender.ts'
 import type { EngineConnection } from './engine-connection.ts'
 import { LagMeter, LatencyMeter } from './latency.ts'
-import { SilenceDetector, type SilentSpeech, type SpeechActivity } from './speech-activity.ts'
+import {
+  SilenceDetector,
+  type SilentSpeech,
+  type SpeechActivity,
+  totalMs,
+} from './speech-activity.ts'
 
 /** From this share of `replayMsMax` without finals on, they are requested in a pause. */
 const fullShare = 3 / 4
+/** An engine that returns finals and omits speech of this share of `replayMsMax` has failed at it. */
+const omittedShare = 1 / 4
 /** Speech that follows a text within this time may belong to it. */
 const textDelayMsMin = 1_000
 
@@ -18,6 +25,8 @@ export class EngineMonitor {
   readonly #replayMsMax: number
   /** How late the newest text was, if the engine does not report its progress. */
   #textDelayMs = 0
+  /** Earlier speech was omitted by an engine before. */
+  #omittedUntilMs = 0
 
   constructor(activity: SpeechActivity, isLive: boolean, settings: Config['speech']) {
     const { lagMsMax, muteMs, replayMsMax } = settings
@@ -68,6 +77,22 @@ export class EngineMonitor {
   /** Returns speech without text, as `SilenceDetector.check`. */
   checkSilence(processedMs: number, hasPartials: boolean): SilentSpeech | null {
     return this.#silence.check(processedMs, hasPartials)
+  }
+
+  /**
+   * Returns speech without text up to this time, for which the engine has returned all finals.
+   * `settledMs`: where they end.
+   */
+  checkFlush(untilMs: number, settledMs: number, sender: AudioSender): SilentSpeech | null {
+    const silent = this.checkSilence(untilMs, true)
+    if (silent !== null || !this.isFull(sender)) return silent
+    const spans = this.#activity.spans.within(settledMs, untilMs)
+    const [first] = spans
+    const speechMs = totalMs(spans)
+    if (first === undefined || speechMs < this.#replayMsMax * omittedShare) return null
+    const isConfirmed = settledMs < this.#omittedUntilMs
+    this.#omittedUntilMs = untilMs
+    return { startMs: first.startMs, endMs: untilMs, speechMs, isConfirmed }
   }
 
   /**

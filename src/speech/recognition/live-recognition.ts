@@ -213,8 +213,7 @@ export class Recognition {
     this.#partialText = ''
     this.#onText(endMs)
     this.#monitor.final(endMs)
-    const transcript = { text, startMs, endMs, speechFinal, confidence, words }
-    this.#transcripts.final({ ...transcript, fromFinalize })
+    this.#transcripts.final({ text, startMs, endMs, speechFinal, confidence, words, fromFinalize })
   }
 
   /** The engine returned new text for the audio before this time. */
@@ -244,7 +243,8 @@ export class Recognition {
     if (hasAdvanced || hasFinal) this.#emit({ type: 'progress' })
     this.checkLag()
     const { finalize, partials } = this.#failover.engine.features
-    if (!finalize && this.#isMute(processedMs, partials)) this.#failover.replaceMute()
+    const silent = finalize ? null : this.#monitor.checkSilence(processedMs, partials)
+    if (this.#isReplaced(silent)) this.#failover.replaceMute()
   }
 
   /** The engine has returned all text before this time. Returns whether it works. */
@@ -252,14 +252,15 @@ export class Recognition {
     this.#finals?.begin()
     if (this.#isEndEstimated) this.#ledger.addFinal(this.#ledger.settledMs, untilMs, true)
     this.#isEndEstimated = false
-    if (this.#isMute(untilMs, true)) return false
+    const silent = this.#monitor.checkFlush(untilMs, this.#ledger.settledMs, this.#failover.sender)
+    if (this.#isReplaced(silent)) return false
     if (this.#monitor.isFull(this.#failover.sender)) this.#ledger.writeOff(untilMs)
     this.#dropSettled()
     return true
   }
 
-  #isMute(processedMs: number, hasPartials: boolean): boolean {
-    const silent = this.#monitor.checkSilence(processedMs, hasPartials)
+  /** Whether an engine that returned no text for this speech is replaced. */
+  #isReplaced(silent: Parameters<typeof engineMute>[0] | null): boolean {
     if (silent === null) return false
     const isReplaced = !silent.isConfirmed && this.#failover.mayReplace()
     this.#emit(engineMute(silent, isReplaced))
@@ -268,9 +269,8 @@ export class Recognition {
 
   /** Releases audio that no further engine needs. */
   #dropSettled(): void {
-    const receivedMs = this.#activity.receivedMs()
-    const neededFromMs = this.#ledger.neededFromMs(receivedMs, this.#transcripts.isOpen)
-    this.#failover.sender.dropBefore(neededFromMs)
+    const fromMs = this.#ledger.neededFromMs(this.#activity.receivedMs(), this.#transcripts.isOpen)
+    this.#failover.sender.dropBefore(fromMs)
   }
 
   #fail(code: RecognitionFailure): void {

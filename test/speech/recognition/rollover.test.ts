@@ -67,6 +67,37 @@ test('an engine that returns no text for speech is replaced without loss', async
   expect(stats.untranscribedMs).toBe(0)
 })
 
+/** It would not count as mute; with this much audio without a final it is asked for its finals. */
+const fullSoon = { muteMs: 60_000, replayMsMax: 3_000 }
+
+test('speech that an engine omits when asked for finals is given to another one', async () => {
+  const engine = createScriptedEngine({ scripts: [{ muteFromMs: 4_000 }] })
+  const recorder = await recordEngines({ engines: [engine], settings: fullSoon })
+  await recorder.write(speech.samples)
+  const { stats } = await recorder.end()
+  expect(recorder.words()).toEqual(allWords)
+  expect(recorder.warnings()).toEqual(['engine_mute', 'engine_rollover'])
+  expect(recorder.of('warning')[0]?.details).toMatchObject({ start_ms: 5_000, replaced: true })
+  expect(stats.untranscribedMs).toBe(0)
+})
+
+test('speech that two engines omit is reported and counted, and not tried again', async () => {
+  const engine = createScriptedEngine({ scripts: [{ muteFromMs: 4_000 }, { muteFromMs: 0 }] })
+  const recorder = await recordEngines({ engines: [engine], settings: fullSoon })
+  await recorder.write(speech.samples)
+  const ending = await recorder.end()
+  expect(ending.type).toBe('ended')
+  const warnings = recorder.of('warning').filter(({ code }) => code === 'engine_mute')
+  expect(warnings.slice(0, 2)).toMatchObject([
+    { details: { start_ms: 5_000, replaced: true } },
+    { details: { start_ms: 5_000, replaced: false } },
+  ])
+  // Later speech is tried again once.
+  expect(warnings[2]?.details).toMatchObject({ replaced: true })
+  expect(ending.stats.engine.sessions).toBe(3)
+  expect(recorder.words()).toEqual([...allWords.slice(0, 20), ...allWords.slice(30)])
+})
+
 test('speech without text from two engines is reported and counted; the session continues', async () => {
   const silent = { muteFromMs: 0 }
   const engine = createScriptedEngine({ scripts: [silent, silent, silent] })
