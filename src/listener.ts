@@ -1,4 +1,4 @@
-import { createSilentConnections } from './http/silent-connections.ts'
+import { createKernelSockets } from './http/kernel-sockets.ts'
 import { canOpen } from './lib/descriptors.ts'
 import type { Log } from './telemetry/log.ts'
 
@@ -15,6 +15,8 @@ export type Listener = {
   close(): Promise<void>
 }
 
+/** Connections that wait to be accepted; the usual limit of Linux (`net.core.somaxconn`). */
+const backlog = 4_096
 const checkEveryMs = 250
 /** Consecutive failed checks before accepting stops; more than a burst of refused connections causes. */
 const failedChecksMax = 8
@@ -41,7 +43,8 @@ export function openListener(deps: {
   const first = listen()
   const port = first.port ?? 0
   // Opened now, because later there may be no descriptor for it.
-  const silentConnections = createSilentConnections(port)
+  const sockets = createKernelSockets(port)
+  sockets.setBacklog(backlog)
   /** Including those that stopped listening and still have connections. */
   const servers = new Set([first])
   let listening: Server | null = first
@@ -60,6 +63,7 @@ export function openListener(deps: {
   const resume = () => {
     try {
       listening = listen(port)
+      sockets.setBacklog(backlog)
       servers.add(listening)
       log.info('accepting resumed')
     } catch (error) {
@@ -78,7 +82,7 @@ export function openListener(deps: {
     }
     if (!isShedding) log.warn('descriptor limit reached, closing idle connections')
     isShedding = true
-    const closed = silentConnections.close({ silentMs, countMax: silentClosedMax })
+    const closed = sockets.closeSilent({ silentMs, countMax: silentClosedMax })
     // Connections that wait to be accepted would be reset.
     if (closed > 0) failedChecks = 0
     if (closed < spareDescriptors) listening.closeIdleConnections()

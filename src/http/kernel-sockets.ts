@@ -1,10 +1,19 @@
 import { dlopen, ptr } from 'bun:ffi'
+import { readdirSync } from 'node:fs'
 import { readDescriptors } from '#lib/descriptors.ts'
 
-/** Connections whose client has sent nothing; Bun closes them only after its idle timeout. */
-export type SilentConnections = {
-  /** Closes up to `countMax` of those that are silent for this long, the longest silent first. */
-  close(options: { silentMs: number; countMax: number }): number
+/** The sockets of this process on a port, as the kernel knows them: Bun has no list of them. */
+export type KernelSockets = {
+  /**
+   * Closes up to `countMax` connections whose client has sent nothing for this long, the longest
+   * silent first; Bun closes them only after its idle timeout. Returns their number.
+   */
+  closeSilent(options: { silentMs: number; countMax: number }): number
+  /**
+   * Lets this many new connections wait to be accepted, up to the limit of the kernel. Bun asks for
+   * 512: the others of a burst would wait a second, until their client tries again.
+   */
+  setBacklog(connections: number): void
 }
 
 /** Each costs a microsecond, when descriptors run out. */
@@ -14,49 +23,52 @@ const examinedMax = 65_536
 const ipProtocolTcp = 6
 const tcpInfoOption = 11
 const shutdownBoth = 2
-const established = 1
+const [established, listening] = [1, 10]
 const at = { state: 0, lastDataReceivedMs: 52, bytesReceived: 128 }
 const infoBytes = 136
 /** `struct sockaddr_in` and `sockaddr_in6`: the port follows the family, in network byte order. */
 const addressBytesMax = 128
 const portAt = 2
 
-/**
- * The connections that this process has accepted on a port, as the kernel knows them: Bun has no list
- * of its connections. On other systems than Linux there are none to find.
- */
-export function createSilentConnections(port: number): SilentConnections {
+/** On other systems than Linux there are none to find. */
+export function createKernelSockets(port: number): KernelSockets {
   const descriptors = readDescriptors()
   const libc = descriptors === null ? null : openLibc()
-  if (descriptors === null || libc === null) return { close: () => 0 }
+  if (descriptors === null || libc === null) return { closeSilent: () => 0, setBacklog() {} }
   // A list of the open ones would need a descriptor itself.
   const descriptorsMax = Math.min(descriptors.limit, examinedMax)
-  const { getsockopt, getsockname, shutdown } = libc
+  const { getsockopt, getsockname, listen, shutdown } = libc
   const info = new DataView(new ArrayBuffer(infoBytes))
   const address = new DataView(new ArrayBuffer(addressBytesMax))
   const length = new Uint32Array(1)
 
-  /** How long the client of this socket has sent nothing at all; null for any other descriptor. */
-  function silentMs(descriptor: number): number | null {
+  /** Reads the `info` of a TCP socket; false for other descriptors, states and ports. */
+  function isOurs(descriptor: number, state: number): boolean {
     length[0] = infoBytes
     const isTcp =
       getsockopt(descriptor, ipProtocolTcp, tcpInfoOption, ptr(info), ptr(length)) === 0 &&
       length[0] === infoBytes
-    if (!isTcp || info.getUint8(at.state) !== established) return null
-    if (info.getBigUint64(at.bytesReceived, true) > 0n) return null
+    if (!isTcp || info.getUint8(at.state) !== state) return false
     length[0] = addressBytesMax
     // Connections to upstreams have other ports.
-    const isOurs =
+    return (
       getsockname(descriptor, ptr(address), ptr(length)) === 0 && address.getUint16(portAt) === port
-    return isOurs ? info.getUint32(at.lastDataReceivedMs, true) : null
+    )
   }
 
   return {
-    close({ silentMs: leastMs, countMax }) {
+    setBacklog(connections) {
+      for (const descriptor of readdirSync('/proc/self/fd').map(Number)) {
+        if (isOurs(descriptor, listening)) listen(descriptor, connections)
+      }
+    },
+    closeSilent({ silentMs: leastMs, countMax }) {
       const silent: { descriptor: number; ms: number }[] = []
       for (let descriptor = 0; descriptor < descriptorsMax; descriptor++) {
-        const ms = silentMs(descriptor)
-        if (ms !== null && ms >= leastMs) silent.push({ descriptor, ms })
+        if (!isOurs(descriptor, established)) continue
+        if (info.getBigUint64(at.bytesReceived, true) > 0n) continue
+        const ms = info.getUint32(at.lastDataReceivedMs, true)
+        if (ms >= leastMs) silent.push({ descriptor, ms })
       }
       silent.sort((left, right) => right.ms - left.ms).splice(countMax)
       // Bun sees the end of the connection and closes its descriptor.
@@ -74,6 +86,7 @@ function openLibc() {
       return dlopen(name, {
         getsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'ptr'], returns: 'i32' },
         getsockname: { args: ['i32', 'ptr', 'ptr'], returns: 'i32' },
+        listen: { args: ['i32', 'i32'], returns: 'i32' },
         shutdown: { args: ['i32', 'i32'], returns: 'i32' },
       }).symbols
     } catch {
