@@ -3,7 +3,13 @@ import { randomBytes } from 'node:crypto'
 import { sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { upload } from '#db/schema/files.ts'
-import { type FileGateway, outcome, principalOf } from '#test/support/file-gateway.ts'
+import { partBytesMax } from '#files/uploads/schema.ts'
+import {
+  type FileGateway,
+  outcome,
+  principalOf,
+  startFileGateway,
+} from '#test/support/file-gateway.ts'
 import { ann, cy } from '../fixture.ts'
 import { bytesMax, describeUploads, rejection } from './fixture.ts'
 
@@ -23,6 +29,19 @@ describeUploads('an upload', (uploading) => {
     const tooMuch = await rejection(sendPart(id, small))
     expect(tooMuch).toMatchObject({ status: 413, code: 'file_too_large' })
     await sendPart(id, small.subarray(0, 5))
+  })
+
+  test('a part has at most 64 MB where files may have more', async () => {
+    const { database, gateway, openUpload, sendPart } = uploading
+    const roomy = await startFileGateway(database, { folder: gateway.storageFolder })
+    const { id } = await openUpload(randomBytes(10))
+    const tooLong = Buffer.alloc(partBytesMax + 1)
+    expect(await rejection(sendPart(id, tooLong, roomy))).toMatchObject({
+      status: 413,
+      code: 'file_too_large',
+    })
+    expect(await partsOf(database, id)).toBe(0)
+    await roomy.stop()
   })
 
   test('a part that breaks off leaves nothing behind', async () => {
