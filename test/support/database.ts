@@ -7,6 +7,7 @@ import {
   renameSync,
   rmSync,
 } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import { type Database, openDatabase } from '#db/client.ts'
@@ -134,7 +135,8 @@ async function templateCluster(): Promise<string> {
   // No user can read that of another.
   const template = join(cacheFolder, `sluice-template-${process.getuid?.()}-${templateVersion}`)
   if (existsSync(template)) return template
-  const unfinished = mkdtempSync(`${template}-`)
+  // In the folder of this process, which is removed also after Ctrl-C.
+  const unfinished = mkdtempSync(join(tmpdir(), 'sluice-template-'))
   const database = await openDatabase({ dataFolder: unfinished, connectionsMax: 1, log: quietLog })
   await database.close()
   try {
