@@ -69,6 +69,7 @@ function serve(endpoint: Endpoint, { auth, config }: MountDeps) {
     const context = await openContext(endpoint, auth, request, set)
     try {
       endpoint.before?.(set)
+      // Receiving a body and generating a response may take long; their own deadlines apply.
       if (bodySpec !== undefined) server?.timeout(request, 0)
       const query = querySpec === undefined ? {} : readQuery(querySpec, searchOf(request.url))
       const body = bodySpec?.kind === 'json' ? await readBody(bodySpec, request, config) : undefined

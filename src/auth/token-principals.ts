@@ -61,7 +61,7 @@ export function createTokenPrincipals(options: TokenPrincipalsOptions) {
   return {
     async authenticate(token: string): Promise<Principal> {
       // A hash of the whole token: with a shorter key one token could pass for another.
-      const id = new Bun.CryptoHasher('sha256').update(token).digest('base64')
+      const id = Bun.SHA256.hash(token, 'base64')
       const known = cache.get(id)
       const isTrusted =
         known !== undefined &&

@@ -27,7 +27,10 @@ export async function readJsonBody(
   const encoding = request.headers.get('content-encoding') ?? 'identity'
   checkEncoding(encoding)
   const received = await readBytes(request, limits)
-  const bytes = await decompressBody(received, encoding, limits.requestBytesMax)
+  const isPlain = encoding === 'identity'
+  const bytes = isPlain
+    ? received
+    : await decompressBody(received, encoding, limits.requestBytesMax)
   if (bytes.length === 0) {
     throw new AppError('malformed_json', 'The request body is empty; send a JSON object.')
   }
@@ -63,12 +66,14 @@ async function readBytes(
   const { requestBytesMax, gapMs, totalMs } = limits
   const contentLength = request.headers.get('content-length')
   if (Number(contentLength) > requestBytesMax) throw bodyTooLarge(requestBytesMax)
-  if (request.body === null) return new Uint8Array(0)
   if (contentLength === null || Number(contentLength) > shortBodyBytes) {
-    return readChunks(request, limits)
+    return request.body === null ? new Uint8Array(0) : readChunks(request, limits)
   }
   try {
-    return new Uint8Array(await withinMs(Math.min(gapMs, totalMs), request.arrayBuffer()))
+    const read = request.arrayBuffer()
+    // It mostly arrived with the head, and then needs no deadline.
+    const isRead = Bun.peek.status(read) === 'fulfilled'
+    return new Uint8Array(await (isRead ? read : withinMs(Math.min(gapMs, totalMs), read)))
   } catch (cause) {
     throw request.signal.aborted ? clientClosed(cause) : cause
   }

@@ -1,5 +1,6 @@
 import { AppError } from '#lib/errors.ts'
-import { type Chunk, viewOf } from './transport.ts'
+import type { Chunk } from './transport.ts'
+import { Utf8Reader } from './utf8-reader.ts'
 
 /** One server-sent event; `event` is empty if absent. */
 export type ServerSentEvent = { readonly event: string; readonly data: string }
@@ -10,9 +11,7 @@ export type ServerSentEvent = { readonly event: string; readonly data: string }
  * is linear. Throws when an event exceeds `eventBytesMax`.
  */
 export class EventStreamParser {
-  /** Handles split characters and the byte order mark. */
-  readonly #decoder = new TextDecoder()
-  #isInCharacter = true
+  readonly #text = new Utf8Reader()
   readonly #eventCharsMax: number
   #line = ''
   #event = ''
@@ -26,7 +25,7 @@ export class EventStreamParser {
   /** Returns the events that these bytes complete. */
   push(chunk: Chunk): ServerSentEvent[] {
     const out: ServerSentEvent[] = []
-    this.#addText(this.#unifyLineEnds(this.#decode(chunk)), out)
+    this.#addText(this.#unifyLineEnds(this.#text.read(chunk)), out)
     return out
   }
 
@@ -36,21 +35,11 @@ export class EventStreamParser {
    */
   end(): ServerSentEvent | null {
     const out: ServerSentEvent[] = []
-    this.#addText(this.#unifyLineEnds(this.#decoder.decode()), out)
+    this.#addText(this.#unifyLineEnds(this.#text.end()), out)
     this.#addLine(this.#line, out)
     this.#line = ''
     this.#addLine('', out)
     return out[0] ?? null
-  }
-
-  /** Most reads end at a line, and can be decoded without the state of earlier reads. */
-  #decode(chunk: Chunk): string {
-    const { bytes, start, end } = chunk
-    const wasInCharacter = this.#isInCharacter
-    this.#isInCharacter = end > start ? (bytes[end - 1] ?? 0) >= 0x80 : wasInCharacter
-    return wasInCharacter || this.#isInCharacter
-      ? this.#decoder.decode(viewOf(chunk), streaming)
-      : bytes.toString('utf8', start, end)
   }
 
   #addText(added: string, out: ServerSentEvent[]) {
@@ -95,5 +84,4 @@ export class EventStreamParser {
   }
 }
 
-const streaming = { stream: true }
 const space = 0x20

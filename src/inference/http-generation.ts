@@ -8,7 +8,13 @@ import type { Chunk, UpstreamHttpResponse } from './transport.ts'
 import type { AdapterContext } from './upstream.ts'
 import { hideUpstreamIn, refusalText } from './upstream-error.ts'
 import { targetName } from './upstream-fields.ts'
-import { type RelayError, readText, requestHeaders, requireSuccess } from './upstream-http.ts'
+import {
+  isSuccess,
+  type RelayError,
+  readRefusal,
+  readText,
+  requestHeaders,
+} from './upstream-http.ts'
 
 /**
  * Turns the response of one upstream into events; a pure closure without network or time.
@@ -117,32 +123,28 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
     return Promise.resolve({ done: true, value: undefined })
   }
 
+  /** Sends the request. A response that is not a stream is read and decoded completely. */
   async #start(): Promise<void> {
     this.#phase = 'open'
     const out: GenerationEvent[] = []
     let decoder: Decoder | null = null
     let failure: Failure = null
     try {
-      decoder = await this.#send(out)
+      const answered = await this.#requestAnyForm()
+      const { response } = answered
+      decoder = answered.decoder
+      if (isEventStream(response)) {
+        const parser = new EventStreamParser(this.#context.limits)
+        this.#body = { chunks: response.chunks, parser, decoder }
+      } else {
+        this.#ending = decodeJson(await readText(response, jsonBodyBytesMax), decoder, out)
+      }
     } catch (error) {
       failure = { error }
     }
     if (failure !== null || this.#isClosed()) this.#close(failure)
     else if (this.#body !== null) this.#read(this.#body)
     else if (decoder !== null) this.#deliver(decoder, out, this.#ending ?? null)
-  }
-
-  /** Sends the request. A response that is not a stream is read and decoded completely. */
-  async #send(out: GenerationEvent[]): Promise<Decoder> {
-    const { limits } = this.#context
-    const { response, decoder } = await this.#requestAnyForm()
-    if (isEventStream(response)) {
-      const parser = new EventStreamParser(limits)
-      this.#body = { chunks: response.chunks, parser, decoder }
-    } else {
-      this.#ending = decodeJson(await readText(response, jsonBodyBytesMax), decoder, out)
-    }
-    return decoder
   }
 
   /** Requests a whole response where no events are needed, unless the target only streams. */
@@ -170,15 +172,14 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
       body,
       signal,
     })
-    try {
-      await requireSuccess(response, upstream, relayError)
-    } catch (error) {
-      const next = error instanceof AppError ? prepared.afterRefusal?.(error) : null
-      if (!next) throw error
-      return this.#request(next, streamed)
+    if (isSuccess(response)) {
+      prepared.accepted?.()
+      return { response, decoder }
     }
-    prepared.accepted?.()
-    return { response, decoder }
+    const refusal = await readRefusal(response, upstream, relayError)
+    const next = prepared.afterRefusal?.(refusal) ?? null
+    if (next === null) throw refusal
+    return this.#request(next, streamed)
   }
 
   #read({ chunks, decoder }: StreamedBody) {

@@ -13,6 +13,8 @@ export function markLateSystem(text: string): string {
 
 /** The text of a message whose role carries only text. Throws `invalid_request` for other content. */
 export function textOf(parts: readonly ContentPart[]): string {
+  const [only] = parts
+  if (parts.length === 1 && only?.type === 'text') return only.text
   return parts
     .map((part) => {
       if ('text' in part) return part.text
@@ -58,7 +60,7 @@ export function splitHead(items: readonly RequestItem[]): {
     if (item.type !== 'message' || (item.role !== 'system' && item.role !== 'developer')) break
     head.push(item)
   }
-  return { head, rest: items.slice(head.length) }
+  return { head, rest: head.length === 0 ? items : items.slice(head.length) }
 }
 
 /** Tool arguments as an object. Text that is not one (truncated JSON, free text) becomes a field. */

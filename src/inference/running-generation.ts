@@ -1,6 +1,6 @@
 import { Watchdog } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
-import { type Failure, PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
+import { consume, type Failure, PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
 import {
   type EventBatch,
   endOfBlock,
@@ -166,24 +166,19 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
   }
 }
 
-/** Reads up to the first batch with output. A failure closes the batches. */
+/** Reads up to the first batch with output. */
 async function readFirstOutput(batches: AsyncIterator<EventBatch>) {
-  try {
-    const held: GenerationEvent[] = []
-    let relay: Relay | undefined
-    for (;;) {
-      const next = await batches.next()
-      if (next.done) throw endedEarly()
-      held.push(...next.value)
-      relay = joinRelays(relay, next.value.relay)
-      if (held.some((event) => event.type !== 'generation-start')) {
-        return { first: withRelay(held, relay), batches }
-      }
-    }
-  } catch (error) {
-    closeInBackground(batches)
-    throw error
-  }
+  const held: GenerationEvent[] = []
+  let relay: Relay | undefined
+  let hasOutput = false
+  await consume(batches, (batch) => {
+    held.push(...batch)
+    relay = joinRelays(relay, batch.relay)
+    hasOutput = held.some((event) => event.type !== 'generation-start')
+    return !hasOutput
+  })
+  if (!hasOutput) throw endedEarly()
+  return { first: withRelay(held, relay), batches }
 }
 
 /** The errors of an adapter that cleans up no longer matter. */

@@ -31,9 +31,12 @@ export type ToolCallsOptions = {
 }
 
 /** The ids of calls in the history of a request. */
-export function callIdsOf({ items }: Pick<GenerationRequest, 'items'>): Set<string> {
+export function callIdsOf({ items }: Pick<GenerationRequest, 'items'>): ReadonlySet<string> {
+  if (!items.some(({ type }) => type === 'tool-call')) return noCallIds
   return new Set(items.flatMap((item) => (item.type === 'tool-call' ? [item.callId] : [])))
 }
+
+const noCallIds: ReadonlySet<string> = new Set()
 
 /** No model makes more calls in one response on purpose. */
 const callsMax = 1_024

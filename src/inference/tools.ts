@@ -29,25 +29,37 @@ const hashChars = 8
 export function createToolNames(
   request: Pick<GenerationRequest, 'tools' | 'toolChoice' | 'native'>,
 ): ToolNames {
+  if (request.tools.length === 0) return withoutTools(request)
   const wireNames = nameTools(request.tools)
   const wireName = (tool: ToolName) => wireNames.get(keyOf(tool)) ?? flatten(tool)
   // Many servers ignore `tool_choice`, so excluded tools are not sent.
   const tools = request.tools.filter((tool) => mayCall(request.toolChoice, tool))
   requireSatisfiable(request, tools)
   const heads = new Map(tools.map((tool) => [wireName(tool), headOf(tool)]))
-  const { type } = request.toolChoice
-  const isRestricted = type === 'none' || type === 'allowed'
-  return {
-    tools,
-    wireName,
-    head(name) {
-      const head = heads.get(name)
-      if (head === undefined && isRestricted) throw forbiddenCall()
-      // An unknown tool: the client tells the model.
-      return head ?? { name, form: 'function' }
-    },
-  }
+  const unknownHead = isRestricted(request) ? refuseCall : headOfUnknown
+  return { tools, wireName, head: (name) => heads.get(name) ?? unknownHead(name) }
 }
+
+function withoutTools(request: Pick<GenerationRequest, 'toolChoice' | 'native'>): ToolNames {
+  requireSatisfiable(request, [])
+  return isRestricted(request) ? restrictedNames : openNames
+}
+
+function isRestricted({ toolChoice: { type } }: Pick<GenerationRequest, 'toolChoice'>): boolean {
+  return type === 'none' || type === 'allowed'
+}
+
+/** The client tells the model that it has no such tool. */
+function headOfUnknown(name: string): Omit<ToolCallHead, 'callId'> {
+  return { name, form: 'function' }
+}
+
+function refuseCall(): never {
+  throw forbiddenCall()
+}
+
+const openNames: ToolNames = { tools: [], wireName: flatten, head: headOfUnknown }
+const restrictedNames: ToolNames = { tools: [], wireName: flatten, head: refuseCall }
 
 /** The JSON Schema of a tool's arguments; the free text of a custom tool is a single field. */
 export function parametersOf(tool: Tool): Readonly<Record<string, unknown>> {
@@ -169,6 +181,7 @@ export const missingResult = 'aborted'
 /** Results by call id. Clients may reuse an id in a later turn, so each has a list. */
 export function indexResults(items: readonly RequestItem[]): Map<string, ToolResultItem[]> {
   const results = items.filter((item) => item.type === 'tool-result')
+  if (results.length === 0) return new Map()
   return Map.groupBy(results, ({ callId }) => callId)
 }
 

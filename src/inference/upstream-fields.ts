@@ -21,9 +21,11 @@ export function readCount(value: unknown): number | null {
 }
 
 /** The objects of a list; other entries are skipped. */
-export function readRecords(value: unknown): JsonObject[] {
-  return Array.isArray(value) ? value.filter(isRecord) : []
+export function readRecords(value: unknown): readonly JsonObject[] {
+  return Array.isArray(value) ? value.filter(isRecord) : noRecords
 }
+
+const noRecords: readonly JsonObject[] = []
 
 /** The JSON text of tool arguments; some servers send the value itself instead of its text. */
 export function readJsonText(value: unknown): string {

@@ -1,8 +1,11 @@
-import type { RelayedError } from '#lib/errors.ts'
+import { cachedByKey } from '#lib/cached-by-key.ts'
+import type { AppError, RelayedError } from '#lib/errors.ts'
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import { type UpstreamHttpResponse, viewOf } from './transport.ts'
+import { consume } from '#lib/pull-iterator.ts'
+import type { UpstreamHttpResponse } from './transport.ts'
 import type { AdapterContext, Upstream, UpstreamContext } from './upstream.ts'
 import { errorFromStatus, hideUpstream } from './upstream-error.ts'
+import { Utf8Reader } from './utf8-reader.ts'
 
 /** What adapters share about HTTP: headers, JSON calls, error statuses. */
 
@@ -15,40 +18,67 @@ const jsonBodyBytesMax = 268_435_456
 /** An error response as a client of the same protocol may receive it; null: rendered by the surface. */
 export type RelayError = (response: { status: number; body: string }) => RelayedError | null
 
-/** The headers of a request to an upstream. None of them come from the client's request. */
-export function requestHeaders(upstream: Upstream, accept: string): Record<string, string> {
-  return {
+type Headers = Readonly<Record<string, string>>
+
+const headerSets = cachedByKey((_upstream: Upstream) => new Map<string, Headers>())
+
+/**
+ * The headers of a request to an upstream, which accepts few types. None of them come from the client's
+ * request, so each set is built once; the transport keeps it in its rendered form.
+ */
+export function requestHeaders(upstream: Upstream, accept: string): Headers {
+  const sets = headerSets(upstream)
+  const known = sets.get(accept)
+  if (known !== undefined) return known
+  const headers = {
     ...(upstream.key === undefined ? {} : { authorization: `Bearer ${upstream.key}` }),
     ...upstream.headers,
     accept,
     'content-type': 'application/json',
   }
+  sets.set(accept, headers)
+  return headers
+}
+
+export function isSuccess({ status }: UpstreamHttpResponse): boolean {
+  return status >= 200 && status <= 299
 }
 
 /** Throws the error that a status other than 2xx stands for, without secrets of the gateway. */
 export async function requireSuccess(
   response: UpstreamHttpResponse,
   upstream: Upstream,
-  relayError?: RelayError,
 ): Promise<void> {
+  if (!isSuccess(response)) throw await readRefusal(response, upstream)
+}
+
+/** The error that the status and the body of a response stand for. */
+export async function readRefusal(
+  response: UpstreamHttpResponse,
+  upstream: Upstream,
+  relayError?: RelayError,
+): Promise<AppError> {
   const { status } = response
-  if (status >= 200 && status <= 299) return
   const body = hideUpstream(await readText(response, errorBodyBytesMax), upstream)
   const relay = relayError?.({ status, body }) ?? undefined
-  throw errorFromStatus(status, body, { retryAfter: response.header('retry-after'), relay })
+  return errorFromStatus(status, body, { retryAfter: response.header('retry-after'), relay })
 }
 
 /** The body as text. Beyond `bytesMax` it is truncated and the connection closed. */
-export async function readText(response: UpstreamHttpResponse, bytesMax: number): Promise<string> {
-  const decoder = new TextDecoder()
+export async function readText(
+  { chunks }: UpstreamHttpResponse,
+  bytesMax: number,
+): Promise<string> {
+  const reader = new Utf8Reader()
   let text = ''
   let bytes = 0
-  for await (const chunk of response.chunks) {
-    text += decoder.decode(viewOf(chunk), { stream: true })
+  await consume(chunks, (chunk) => {
+    text += reader.read(chunk)
     bytes += chunk.end - chunk.start
-    if (bytes >= bytesMax) break
-  }
-  return text + decoder.decode()
+    return bytes < bytesMax
+  })
+  if (bytes >= bytesMax) void chunks.return()
+  return text + reader.end()
 }
 
 /** POSTs JSON to a path of the upstream. Returns the parsed body; undefined when it is not JSON. */

@@ -12,16 +12,17 @@ export class Watchdog {
   readonly #expire: () => void
   #beganAt = Number.POSITIVE_INFINITY
   #extendedAt = 0
-  #stop: () => void
+  /** Set by the first period. */
+  #stop: (() => void) | null = null
 
   constructor(limitMs: number, expire: () => void) {
     this.#limitMs = limitMs
     this.#expire = expire
-    this.#stop = startLimit(limitMs, () => this.#check())
   }
 
   begin() {
     this.#beganAt = performance.now()
+    if (this.#stop === null) this.#checkAfter(this.#limitMs)
   }
 
   /** There is life without progress: the period may last longer, within `extensionMax`. */
@@ -35,14 +36,18 @@ export class Watchdog {
   }
 
   stop() {
-    this.#stop()
+    this.#stop?.()
+  }
+
+  #checkAfter(ms: number) {
+    this.#stop = startLimit(ms, () => this.#check())
   }
 
   #check() {
     const since = Math.max(this.#beganAt, this.#extendedAt)
     const remainingMs = since + this.#limitMs - performance.now()
     if (remainingMs <= 0) this.#expire()
-    else this.#stop = startLimit(Math.min(remainingMs, this.#limitMs), () => this.#check())
+    else this.#checkAfter(Math.min(remainingMs, this.#limitMs))
   }
 }
 

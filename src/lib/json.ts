@@ -21,6 +21,12 @@ export function parseJson(text: string): unknown {
 
 /** Drops null fields: SDKs send null for absent ones. */
 export function withoutNulls(record: JsonObject): JsonObject {
-  if (!Object.values(record).includes(null)) return record
+  if (!hasNull(record)) return record
   return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== null))
+}
+
+/** Cheaper than a list of the values, for every object of a request. */
+function hasNull(record: JsonObject): boolean {
+  for (const name in record) if (record[name] === null) return true
+  return false
 }

@@ -6,14 +6,17 @@ export type Lru<K, V> = {
 
 export function createLru<K, V>(entriesMax: number): Lru<K, V> {
   const entries = new Map<K, V>()
+  /** The most recently used key, which repeats often and then needs no change. */
+  let newest: K | undefined
   const put = (key: K, value: V) => {
+    newest = key
     entries.delete(key)
     entries.set(key, value)
   }
   return {
     get(key) {
       const value = entries.get(key)
-      if (value !== undefined) put(key, value)
+      if (value !== undefined && key !== newest) put(key, value)
       return value
     },
     set(key, value) {

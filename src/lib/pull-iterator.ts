@@ -67,6 +67,43 @@ export abstract class PullIterator<T> implements AsyncIterableIterator<T, undefi
   }
 }
 
+/**
+ * Passes items to `take` until it returns false or there are no more. If it throws, the iteration ends with
+ * that error. Costs one promise, however many items.
+ */
+export function consume<T>(items: AsyncIterator<T>, take: (item: T) => boolean): Promise<void> {
+  return new Promise((resolve, reject) => pull(items, new Consumer(items, take, resolve, reject)))
+}
+
+class Consumer<T> implements Subscriber<T> {
+  readonly #items: AsyncIterator<T>
+  readonly #take: (item: T) => boolean
+  readonly onComplete: () => void
+  readonly onError: (error: unknown) => void
+
+  constructor(
+    items: AsyncIterator<T>,
+    take: (item: T) => boolean,
+    onComplete: () => void,
+    onError: (error: unknown) => void,
+  ) {
+    this.#items = items
+    this.#take = take
+    this.onComplete = onComplete
+    this.onError = onError
+  }
+
+  onNext(item: T) {
+    try {
+      if (this.#take(item)) pull(this.#items, this)
+      else this.onComplete()
+    } catch (error) {
+      void Promise.resolve(this.#items.return?.()).catch(() => {})
+      this.onError(error)
+    }
+  }
+}
+
 /** Pulls the next item of any async iterator, with callbacks. */
 export function pull<T>(items: AsyncIterator<T>, subscriber: Subscriber<T>): void {
   if (items instanceof PullIterator) items.pull(subscriber)

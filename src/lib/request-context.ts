@@ -99,11 +99,12 @@ export function createBackgroundContext(
   return createRequestContext({ requestId: newId('req_'), principal, signal })
 }
 
-/** The same context with a signal of its own. The properties of a context may be getters. */
+/** The same context with this signal. The properties of a context may be getters. */
 export function withSignal<P extends RequestPrincipal>(
   context: RequestContext<P>,
   signal: AbortSignal,
 ): RequestContext<P> {
+  if (context.signal === signal) return context
   const { requestId, principal, keyId, trace, receivedAtMs } = context
   return { requestId, principal, keyId, trace, receivedAtMs, signal }
 }

@@ -10,6 +10,7 @@ export function balance(
   weightOf: (target: Target) => number,
   affinity: string | null,
 ): readonly Target[] {
+  if (targets.length < 2) return targets
   const scoreOf = ({ upstream }: Target) =>
     affinity === null ? Math.random() : hashToUnit(`${affinity}\0${upstream.name}`)
   return targets

@@ -87,8 +87,10 @@ export function createCatalogue(deps: CatalogueDeps) {
   }
 
   const find = (name: string) => names.models.get(name) ?? names.aliases.get(name)
-  const findAny = (spellings: readonly string[]) =>
-    spellings.map(find).find((model) => model !== undefined)
+  const findAny = (spellings: readonly string[]) => {
+    const spelling = spellings.find((name) => find(name) !== undefined)
+    return spelling === undefined ? undefined : find(spelling)
+  }
   /** Resolves as soon as one refreshed list has the model. */
   const refreshUntilFound = (spellings: readonly string[]): Promise<Model | undefined> => {
     const due = refreshed.filter(

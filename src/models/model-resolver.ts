@@ -77,9 +77,8 @@ export function createModelResolver(deps: ModelResolverDeps) {
       sessionKey: string | null = null,
     ): Promise<{ model: Model; agent: Agent | null }> {
       const affinity = sessionKey === null ? null : `${principal.userId}\0${sessionKey}`
-      const isAgent = names.agentIdIn(name) !== undefined && findModel(name) === undefined
-      if (!isAgent) {
-        const spellings = names.spellings(name)
+      const spellings = names.spellings(name)
+      if (names.agentIdIn(name) === undefined || spellings.some((id) => catalogue.find(id))) {
         return { model: await catalogue.resolve(name, { spellings, affinity }), agent: null }
       }
       const agent = await findAgent(principal, name)

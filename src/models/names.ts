@@ -17,6 +17,7 @@ export function createModelNames({ prefix }: { prefix: string }) {
     ofAgent: (id: string) => agentPrefix + id,
     /** The catalogue names that a name may stand for; the name itself first. */
     spellings(name: string): readonly string[] {
+      if (!name.startsWith(modelPrefix) && !name.endsWith(longContextMark)) return [name]
       const names = [name, withoutSuffix(name)]
       return [...new Set([...names, ...names.map((each) => withoutPrefix(each, modelPrefix))])]
     },

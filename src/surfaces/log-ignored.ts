@@ -10,9 +10,10 @@ export function logIgnored(
   parts: Readonly<Record<string, readonly string[]>>,
   requestId: string,
 ): void {
-  const kinds = Object.entries(parts)
-  if (kinds.every(([, types]) => types.length === 0)) return
-  const clipped = kinds.map(([kind, types]) => [
+  let count = 0
+  for (const kind in parts) count += parts[kind]?.length ?? 0
+  if (count === 0) return
+  const clipped = Object.entries(parts).map(([kind, types]) => [
     kind,
     types.slice(0, typesMax).map((type) => type.slice(0, typeCharsMax)),
   ])

@@ -3,6 +3,7 @@ import type { EventBatch } from '#inference/events.ts'
 import type { EventBatches } from '#inference/inference.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
+import { consume } from '#lib/pull-iterator.ts'
 import type { RequestContext } from '#lib/request-context.ts'
 import type { Log } from '#telemetry/log.ts'
 
@@ -53,15 +54,13 @@ export function runGeneration<Result>(options: RunGenerationOptions<Result>) {
 }
 
 /** A response without streaming is the folded stream, so the two cannot differ. */
-async function fold<Result>(
-  batches: AsyncIterable<EventBatch>,
-  renderer: Renderer<Result>,
-): Promise<Result> {
-  for await (const batch of batches) {
+async function fold<Result>(batches: EventBatches, renderer: Renderer<Result>): Promise<Result> {
+  await consume(batches, (batch) => {
     renderer.push(batch)
     const last = batch.at(-1)
     // Nothing has been sent yet, so a failure can still be an HTTP status.
     if (last?.type === 'error') throw last.error
-  }
+    return true
+  })
   return renderer.result()
 }

@@ -53,27 +53,32 @@ type LineHead = { readonly time: string; readonly level: LogLevel; readonly mess
 
 /** A line by concatenation: each request writes one, and building an object first costs twice as much. */
 function renderJson({ time, level, message }: LineHead, fields: LogFields): string {
-  let line = `{"time":"${time}","level":"${level}","message":${quoted(message)}`
+  let line = `{"time":"${time}","level":"${level}"${messageField(message)}`
   for (const name in fields) {
     const value = fields[name]
-    if (value !== undefined) line += `,${quoted(name)}:${jsonOf(name, value)}`
+    if (value !== undefined) line = `${line}${fieldStart(name)}${jsonOf(name, value)}`
   }
   return `${line}}`
 }
 
-const quotedTexts = new Map<string, string>()
+const messageField = cachedText((message) => `,"message":${JSON.stringify(message)}`)
+const fieldStart = cachedText((name) => `,${JSON.stringify(name)}:`)
 
-function quoted(text: string): string {
-  const known = quotedTexts.get(text)
-  if (known !== undefined) return known
-  const json = JSON.stringify(text)
-  if (quotedTexts.size < templatesMax) quotedTexts.set(text, json)
-  return json
+/** The function with its first results cached. */
+function cachedText(render: (text: string) => string): (text: string) => string {
+  const known = new Map<string, string>()
+  return (text) => {
+    const found = known.get(text)
+    if (found !== undefined) return found
+    const rendered = render(text)
+    if (known.size < templatesMax) known.set(text, rendered)
+    return rendered
+  }
 }
 
 function jsonOf(name: string, value: unknown): string {
-  if (typeof value === 'number' || typeof value === 'boolean' || value === null)
-    return JSON.stringify(value)
+  if (value === null) return 'null'
+  if (typeof value === 'number') return Number.isFinite(value) ? String(value) : 'null'
   if (typeof value === 'string' && plainFields.has(name) && plainText.test(value))
     return `"${value}"`
   return JSON.stringify(redactField(name, value, 0)) ?? 'null'

@@ -27,7 +27,6 @@ type Histogram = { observe(value: number, ...labels: LabelValues): void }
 
 /** Past it, figures of new labels are summed up under this one. */
 const otherLabel = 'other'
-const separator = '\0'
 
 type Metric = { head: string; lines: () => Promise<readonly string[]> | readonly string[] }
 
@@ -80,8 +79,8 @@ export function createMetricRegistry(options: {
       return {
         observe(value, ...values) {
           const found = series.of(values)
-          const at = bounds.findIndex((bound) => value <= bound)
-          const bucket = at === -1 ? bounds.length : at
+          let bucket = 0
+          while (value > (bounds[bucket] ?? Number.POSITIVE_INFINITY)) bucket++
           found.sum += value
           found.counts[bucket] = (found.counts[bucket] ?? 0) + 1
         },
@@ -112,24 +111,37 @@ export function createMetricRegistry(options: {
   }
 }
 
+/** One level per label, so that finding figures builds no key. */
+type SeriesNode<T> = { readonly children: Map<string, SeriesNode<T>>; figures: T | null }
+
 /** What is known under each combination of labels. */
 function createSeries<T>(seriesMax: number, labelCount: number, create: () => T) {
-  const known = new Map<string, { values: LabelValues; figures: T }>()
+  const root: SeriesNode<T> = { children: new Map(), figures: null }
+  const known: (readonly [LabelValues, T])[] = []
   const other: LabelValues = new Array<string>(labelCount).fill(otherLabel)
 
   function of(values: LabelValues): T {
-    const key = values.join(separator)
-    const found = known.get(key)
-    if (found !== undefined) return found.figures
-    if (known.size >= seriesMax && values !== other) return of(other)
-    const figures = create()
-    known.set(key, { values, figures })
-    return figures
+    let node: SeriesNode<T> | undefined = root
+    for (const value of values) {
+      node = node.children.get(value)
+      if (node === undefined) break
+    }
+    return node?.figures ?? add(values)
   }
-  return {
-    of,
-    list: () => [...known.values()].map(({ values, figures }) => [values, figures] as const),
+
+  function add(values: LabelValues): T {
+    if (known.length >= seriesMax && values !== other) return of(other)
+    let node = root
+    for (const value of values) {
+      const child = node.children.get(value) ?? { children: new Map(), figures: null }
+      node.children.set(value, child)
+      node = child
+    }
+    node.figures = create()
+    known.push([values, node.figures])
+    return node.figures
   }
+  return { of, list: () => known }
 }
 
 function pairs(names: readonly string[], values: LabelValues): (readonly [string, string])[] {

@@ -38,6 +38,7 @@ export function createBodyReader(
 
 /** Digits only. A repeated length is valid if all values are equal. */
 function parseLength(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text)
   const [first = '', ...others] = text.split(/[ \t]*,[ \t]*/)
   if (!/^\d{1,15}$/.test(first) || others.some((other) => other !== first)) {
     throw invalidResponse('the length of the body is malformed')

@@ -2,11 +2,13 @@ import { AppError } from '#lib/errors.ts'
 
 export type ResponseHead = {
   readonly status: number
-  /** Names in lower case; values of repeated headers are joined by commas. */
-  readonly headers: ReadonlyMap<string, string>
+  readonly headers: ResponseHeaders
   /** The minor version of HTTP/1: 0 or 1. */
   readonly minorVersion: number
 }
+
+/** Names in lower case; values of repeated headers are joined by commas. */
+export type ResponseHeaders = { get(name: string): string | undefined }
 
 const preface = 'HTTP/1.'
 /** The most interim responses (1xx) before the final one. */
@@ -35,6 +37,24 @@ export class HeadReader {
    * the limit.
    */
   push(bytes: Buffer, from: number): number {
+    return (this.#bytesSeen === 0 && this.#readWhole(bytes, from)) || this.#readLines(bytes, from)
+  }
+
+  /** Most heads arrive in one read and are final. Returns 0 for any other. */
+  #readWhole(bytes: Buffer, from: number): number {
+    const end = bytes.indexOf(headEnd, from) + headEnd.length
+    if (end - from < headEnd.length || end - from > this.#bytesMax) return 0
+    const text = bytes.toString('latin1', from, end)
+    if (!finalHead.test(text)) return 0
+    this.head = {
+      status: Number(text.slice(statusAt, statusAt + 3)),
+      headers: new HeaderText(text),
+      minorVersion: text.charCodeAt(preface.length) - zeroCode,
+    }
+    return end
+  }
+
+  #readLines(bytes: Buffer, from: number): number {
     let at = from
     while (true) {
       const lineFeed = bytes.indexOf(0x0a, at)
@@ -71,6 +91,37 @@ export class HeadReader {
       throw invalidResponse('too many interim responses')
     }
     return false
+  }
+}
+
+const headEnd = Buffer.from('\r\n\r\n')
+const statusAt = 'HTTP/1.1 '.length
+const zeroCode = 0x30
+/** A valid head of a response that is not interim. */
+const finalHead =
+  /^HTTP\/1\.[01] [2-5]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?\r\n(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n$/
+
+/** The headers in the text of a head. Few of them are read, so they are found when they are asked for. */
+class HeaderText implements ResponseHeaders {
+  readonly #text: string
+  readonly #lowerCase: string
+
+  constructor(text: string) {
+    this.#text = text
+    this.#lowerCase = text.toLowerCase()
+  }
+
+  get(name: string): string | undefined {
+    const start = `\n${name}:`
+    let value: string | undefined
+    let at = this.#lowerCase.indexOf(start)
+    while (at !== -1) {
+      const from = at + start.length
+      const found = this.#text.slice(from, this.#text.indexOf('\r', from)).trim()
+      value = value === undefined ? found : `${value}, ${found}`
+      at = this.#lowerCase.indexOf(start, from)
+    }
+    return value
   }
 }
 

@@ -100,10 +100,25 @@ export function headersOf(endpoint: Endpoint, request: UpstreamHttpRequest): Map
   return headers.set('accept-encoding', 'identity')
 }
 
+type RenderedStart = { readonly endpoint: Endpoint; readonly method: string; readonly text: string }
+
+/** By their headers, since most requests to an upstream share one set, which never changes. */
+const renderedStarts = new WeakMap<UpstreamHttpRequest['headers'], RenderedStart>()
+
 function renderHead(endpoint: Endpoint, request: UpstreamHttpRequest, bodyBytes: number): string {
-  const headers = headersOf(endpoint, request).set('connection', 'keep-alive')
-  if (request.method === 'POST' || bodyBytes > 0) headers.set('content-length', String(bodyBytes))
-  let head = `${request.method} ${endpoint.pathAndQuery} HTTP/1.1\r\n`
-  for (const [name, value] of headers) head += `${name}: ${value}\r\n`
-  return `${head}\r\n`
+  const start = renderStart(endpoint, request)
+  const hasBody = request.method === 'POST' || bodyBytes > 0
+  return hasBody ? `${start}content-length: ${bodyBytes}\r\n\r\n` : `${start}\r\n`
+}
+
+/** The head without the length of the body. */
+function renderStart(endpoint: Endpoint, request: UpstreamHttpRequest): string {
+  const { headers, method } = request
+  const known = renderedStarts.get(headers)
+  if (known?.endpoint === endpoint && known.method === method) return known.text
+  let text = `${method} ${endpoint.pathAndQuery} HTTP/1.1\r\n`
+  for (const [name, value] of headersOf(endpoint, request)) text += `${name}: ${value}\r\n`
+  text += 'connection: keep-alive\r\n'
+  renderedStarts.set(headers, { endpoint, method, text })
+  return text
 }

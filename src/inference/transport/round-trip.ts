@@ -107,10 +107,10 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
     if (head === null) return
     this.#hasHead = true
     const { status, headers } = head
-    const header = (name: string) => headers.get(name.toLowerCase()) ?? null
     try {
-      const encoding = header('content-encoding')
+      const encoding = headers.get('content-encoding') ?? null
       const chunks = decodeContent({ status, encoding }, this.#chunks)
+      const header = (name: string) => headers.get(name.toLowerCase()) ?? null
       this.#resolvers.resolve({ status, header, chunks })
     } catch (error) {
       this.stop()

@@ -1,3 +1,5 @@
+import { createRest } from './rest.ts'
+
 /**
  * One turn of the event loop, which all streams of a process share. When many upstreams flood it, their
  * chunks are delivered in rounds, so that other requests, such as health checks, are served between
@@ -17,7 +19,7 @@ type WaitingStream = { deliver(): void }
 /** About 20 ms of decoding, rendering and writing. */
 const turnBytesMax = 262_144
 
-export function createTurn(bytesMax: number): Turn {
+export function createTurn(bytesMax: number, rest = createRest()): Turn {
   const waiting = new Set<WaitingStream>()
   let spent = 0
 
@@ -33,6 +35,7 @@ export function createTurn(bytesMax: number): Turn {
   return {
     isOver: () => spent >= bytesMax,
     spend(bytes) {
+      rest.delivered()
       const wasOver = spent >= bytesMax
       spent += bytes
       if (!wasOver && spent >= bytesMax) setImmediate(begin)

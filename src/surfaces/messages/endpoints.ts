@@ -62,9 +62,7 @@ ${eventsDescription}`,
       },
     },
     errors: generationErrors,
-    async handle({ body, context, request, server, set }) {
-      // A generation can be silent for long; its own deadlines apply.
-      server?.timeout(request, 0)
+    async handle({ body, context, request, set }) {
       const message = await service.create(body, { context, headers: request.headers })
       if (!message.streams) {
         const result = await message.result()

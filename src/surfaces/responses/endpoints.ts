@@ -70,9 +70,7 @@ ${eventsDescription}`,
         },
       },
       errors: generationErrors,
-      async handle({ body, context, request, server, set }) {
-        // A generation can be silent for long; its own deadlines apply.
-        server?.timeout(request, 0)
+      async handle({ body, context, set }) {
         const response = await service.create(body, context)
         if (!response.streams) {
           const result = await response.result()
@@ -127,8 +125,7 @@ Nothing is stored.`,
         },
       },
       errors: generationErrors,
-      async handle({ body, context, request, server }) {
-        server?.timeout(request, 0)
+      async handle({ body, context }) {
         const resolved = await service.resolve(compactFields(body), context)
         const { compaction } = createSeals(deps.sealer, context.principal.userId)
         const { questions, sealed, usage } = await compactContext(

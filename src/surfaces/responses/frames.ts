@@ -4,13 +4,15 @@ import { eventFrame, toLine } from '#http/frame-text.ts'
 export const doneFrame = 'data: [DONE]\n\n'
 
 /** Writes the frames of a response. */
-export type Frames = Pick<FrameWriter, 'frame' | 'delta' | 'next' | 'rewind'>
+export type Frames = Pick<FrameWriter, 'isSilent' | 'frame' | 'delta' | 'next' | 'rewind'>
 
 /** The parts of a delta frame around its text, created once per block. */
 export type DeltaHead = { readonly before: string; readonly after: string }
 
 /** Writes the SSE frames of one response and counts them in `sequence_number`. */
 export class FrameWriter {
+  /** Whether nobody reads the frames, so that their fields need not be built. */
+  readonly isSilent: boolean = false
   #sequence: number
 
   constructor(first = 0) {
@@ -39,6 +41,7 @@ export class FrameWriter {
 
 /** For a response without streaming. */
 export const silentFrames: Frames = {
+  isSilent: true,
   frame: () => '',
   delta: () => '',
   next: () => 0,

@@ -52,9 +52,13 @@ export async function loadHistory(
   sources: HistorySources,
   from: { ownerId: string; request: HistoryRequest; memory: ConnectionMemory | undefined },
 ): Promise<History> {
+  const { previousResponseId, conversationId, references } = from.request
+  if (previousResponseId === null && conversationId === null && references.length === 0) {
+    return noHistory
+  }
   const items = await loadItems(sources, from)
   const known = new Map(items.map((item) => [item.id, item]))
-  const missing = from.request.references.filter((id) => !known.has(id))
+  const missing = references.filter((id) => !known.has(id))
   if (missing.length === 0) return { items, referable: known }
   const found = await sources.findItems(from.ownerId, [...new Set(missing)])
   return { items, referable: new Map([...found, ...known]) }

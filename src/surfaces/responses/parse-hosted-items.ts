@@ -4,7 +4,11 @@ import type { RequestItem } from '#inference/request.ts'
 import { isRecord } from '#lib/json.ts'
 import type { StoredItem } from '#responses/response.ts'
 import { fileSearchName } from '#retrieval/file-search/file-search.ts'
-import { createPassageRegistry } from '#retrieval/file-search/passages.ts'
+import {
+  createPassageRegistry,
+  type Passage,
+  type PassageRegistry,
+} from '#retrieval/file-search/passages.ts'
 import { readEarlierSearch } from '#retrieval/file-search/search-call.ts'
 import { invalidField, readObject } from './read-object.ts'
 import {
@@ -16,6 +20,8 @@ import {
   mcpListItem,
 } from './schema/input-items.ts'
 
+const noPassages: readonly Passage[] = []
+
 type ApprovalRequest = ApprovedCall & { state: 'pending' | 'approved' | 'settled' }
 
 /**
@@ -25,7 +31,8 @@ type ApprovalRequest = ApprovedCall & { state: 'pending' | 'approved' | 'settled
 export class HostedItems {
   readonly #lists = new Map<string, readonly McpTool[]>()
   readonly #requests = new Map<string, ApprovalRequest>()
-  readonly #passages = createPassageRegistry()
+  /** Created with the first search. */
+  #passages: PassageRegistry | null = null
 
   /** The items for the model; null if the type is not that of a hosted item. */
   take(item: StoredItem, path: string): readonly RequestItem[] | null {
@@ -36,8 +43,18 @@ export class HostedItems {
 
   /** Completes every call with an output, and returns the calls that may run now. */
   finish(items: readonly RequestItem[]) {
-    const completed = [...items]
     const approved: ApprovedCall[] = []
+    return {
+      items: this.#requests.size === 0 ? items : this.#completeCalls(items, approved),
+      mcpHistory: { lists: this.#lists, approved },
+      /** The passages that searches found, by number. */
+      found: this.#passages?.all() ?? noPassages,
+    }
+  }
+
+  /** Adds an output to every call without one, and the calls that may run now to `approved`. */
+  #completeCalls(items: readonly RequestItem[], approved: ApprovedCall[]): readonly RequestItem[] {
+    const completed = [...items]
     for (const { state, ...request } of this.#requests.values()) {
       if (state === 'settled') continue
       let at = completed.findLastIndex((item) => isCall(item, request.requestId))
@@ -51,12 +68,7 @@ export class HostedItems {
       while (completed[at]?.type === 'tool-call') at++
       completed.splice(at, 0, result(request.requestId, 'The call was not approved.'))
     }
-    return {
-      items: completed,
-      mcpHistory: { lists: this.#lists, approved },
-      /** The passages that searches found, by number. */
-      found: this.#passages.all(),
-    }
+    return completed
   }
 
   #take(item: StoredItem, path: string): readonly RequestItem[] | null {
@@ -126,6 +138,7 @@ export class HostedItems {
   /** The model sees an earlier search as a call of the tool. */
   #takeSearch(item: StoredItem, path: string): RequestItem[] {
     const { queries = [], results } = readObject(fileSearchCallItem, item, path)
+    this.#passages ??= createPassageRegistry()
     const search = readEarlierSearch({ queries, results }, this.#passages)
     return [functionCall(item.id, fileSearchName, search.args), result(item.id, search.result)]
   }

@@ -88,16 +88,18 @@ export function parseItems(
     if (parsed === 'unknown') ignored.add(item.type)
     else if (parsed !== 'empty') items.push(parsed)
   }
-  for (const [index, item] of history.items.entries()) add(item, `history[${index}]`)
-  const inHistory = new Set(history.items.map(({ id }) => id))
+  history.items.forEach((item, index) => {
+    add(item, `history[${index}]`)
+  })
   const stored: StoredItem[] = []
-  for (const [index, value] of values.entries()) {
-    const item = resolveItem(value, `input[${index}]`, history)
-    const isRepeated = isReference(value) && inHistory.has(item.id)
-    if (isRepeated) continue
-    add(item, `input[${index}]`)
+  values.forEach((value, index) => {
+    const path = `input[${index}]`
+    const item = resolveItem(value, path, history)
+    const isRepeated = isReference(value) && history.items.some(({ id }) => id === item.id)
+    if (isRepeated) return
+    add(item, path)
     stored.push(item)
-  }
+  })
   if (items.every(({ type }) => type === 'native')) {
     throw invalidField('input', 'has no item for a model')
   }

@@ -122,10 +122,12 @@ export function parseCreateResponse(
       now: parsedItems.compactsNow,
       threshold: parseCompactThreshold(create.context_management ?? []),
     },
-    echo: {
-      ...echoRequest(create, { tools: tools.echo, text: text.echo, reasoning }),
-      metadata: parseMetadata(create.metadata ?? {}),
-    },
+    echo: echoRequest(create, {
+      tools: tools.echo,
+      text: text.echo,
+      reasoning,
+      metadata: create.metadata === undefined ? {} : parseMetadata(create.metadata),
+    }),
     needs: {
       protocol: 'responses',
       tools: tools.native,
@@ -233,14 +235,18 @@ function nativeParts(create: CreateResponse, { native }: ParsedTools): NativePar
   }
 }
 
-/** The fields of the response that repeat the request; `parsed` holds those that it normalizes. */
+type EchoedParts = Pick<ResponseEcho, 'tools' | 'text' | 'reasoning' | 'metadata'>
+
+/** The fields of the response that repeat the request, with those that are normalized. */
 export function echoRequest(
   create: CreateResponse,
-  parsed: Pick<ResponseEcho, 'tools' | 'text' | 'reasoning'>,
+  { tools, text, reasoning, metadata }: EchoedParts,
 ): ResponseEcho {
   return {
-    ...parsed,
-    metadata: {},
+    tools,
+    text,
+    reasoning,
+    metadata,
     model: create.model,
     instructions: create.instructions ?? null,
     previous_response_id: create.previous_response_id ?? null,

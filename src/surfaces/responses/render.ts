@@ -40,7 +40,7 @@ export type RendererOptions = {
 export function createResponseRenderer(options: RendererOptions): ResponseRenderer {
   const frames = options.stream ? new FrameWriter(options.framesBefore) : silentFrames
   const items = new ItemList({ ...options, frames })
-  const echo = { ...options.echo }
+  let { echo } = options
   let ending: Ending = openEnding
   let isOpened = false
   let terminalAt = 0
@@ -93,7 +93,7 @@ export function createResponseRenderer(options: RendererOptions): ResponseRender
     fail: (error) => open() + items.cut() + closeFailed(error),
     cancel: () => open() + items.cut() + close({ ...openEnding, status: 'cancelled' }),
     unstored() {
-      echo.store = false
+      echo = { ...echo, store: false }
       frames.rewind(terminalAt)
       return terminal({ warning: notStoredWarning })
     },

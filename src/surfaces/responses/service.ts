@@ -111,10 +111,11 @@ export function createResponseService(deps: ResponseServiceDeps): ResponseServic
   return {
     resolve: plan,
     async create(given, context, memory) {
-      const body = (await withCollectionIds(given, context.principal, deps.collections)) ?? given
+      const replaced = withCollectionIds(given, context.principal, deps.collections)
+      const body = replaced === undefined ? given : await replaced
       const planned = await plan(body, context, memory)
-      const parts = { tools: planned.droppedTools, items: planned.parsed.ignoredItems }
-      logIgnored(deps.log, parts, context.requestId)
+      const { droppedTools: tools, parsed } = planned
+      logIgnored(deps.log, { tools, items: parsed.ignoredItems }, context.requestId)
       const { head, history, renderer, streams } = planned
       return {
         id: head.id,

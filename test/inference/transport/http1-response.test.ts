@@ -14,6 +14,8 @@ type ParsedResponse = {
   reusable: boolean
 }
 
+const headersOfCases = ['content-length', 'transfer-encoding', 'connection', 'x-a', 'x-empty']
+
 const textOf = (chunk: Chunk | null) =>
   chunk === null ? '' : chunk.bytes.toString('latin1', chunk.start, chunk.end)
 
@@ -28,7 +30,12 @@ function read(pieces: readonly string[]): ParsedResponse {
   }
   return {
     status: parser.head?.status,
-    headers: Object.fromEntries(parser.head?.headers ?? []),
+    headers: Object.fromEntries(
+      headersOfCases.flatMap((name) => {
+        const value = parser.head?.headers.get(name)
+        return value === undefined ? [] : [[name, value]]
+      }),
+    ),
     body,
     complete: parser.complete,
     endsWithConnection: parser.endsWithConnection,

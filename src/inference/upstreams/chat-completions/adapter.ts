@@ -36,11 +36,9 @@ function prepare(
   const name = targetName(context)
   const toolNames = createToolNames(request)
   const target = { model: context.model, targetName: name, quirks, toolNames }
-  const body = {
-    ...encodeChatRequest(request, target),
-    stream: streamed,
-    stream_options: streamed && quirks.streamUsage ? { include_usage: true } : undefined,
-  }
+  const body = encodeChatRequest(request, target)
+  body['stream'] = streamed
+  if (streamed && quirks.streamUsage) body['stream_options'] = { include_usage: true }
   const decoder = new ChatDecoder({
     toolNames,
     thinkTags: quirks.thinkTags,

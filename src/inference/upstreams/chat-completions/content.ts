@@ -34,7 +34,9 @@ const heldCharsMax = 1_024
 /** Turns the content of a response into events, and numbers its blocks, of which at most one is open. */
 export class Content {
   readonly citations = new Citations()
-  readonly #calls: ToolCalls
+  readonly #options: ContentOptions
+  /** Created with the first call. */
+  #calls: ToolCalls | null = null
   readonly #splitter: ThinkTagSplitter | null
   #open: BlockKind | null = null
   #block = -1
@@ -48,29 +50,20 @@ export class Content {
   #sawReasoning = false
   #images = 0
   #audio: AudioReader | null = null
-  readonly #sealedBy: string | undefined
   #vendor: VendorStateReader | null = null
 
   constructor(options: ContentOptions) {
-    const { toolNames, thinkTags, takenCallIds, toolArgumentCharsMax, sealedBy } = options
-    this.#sealedBy = sealedBy
-    this.#calls = new ToolCalls({
-      head: toolNames.head,
-      openBlock: (out) => this.#claimBlock(out),
-      addExtra: (callId, extra) => this.#openVendor()?.addExtra(callId, extra),
-      takenCallIds,
-      heldCharsMax: toolArgumentCharsMax,
-    })
-    this.#splitter = thinkTags ? createThinkTagSplitter() : null
+    this.#options = options
+    this.#splitter = options.thinkTags ? createThinkTagSplitter() : null
   }
 
   get hasCalls(): boolean {
-    return this.#calls.count > 0
+    return this.#calls !== null && this.#calls.count > 0
   }
 
   /** Whether there is output, and no call breaks off in its arguments. */
   get isWhole(): boolean {
-    return this.#block !== -1 && !this.#calls.isCut
+    return this.#block !== -1 && this.#calls?.isCut !== true
   }
 
   /** Reads one increment of a choice, or a whole message. */
@@ -83,15 +76,19 @@ export class Content {
     for (const image of readRecords(delta['images'])) this.#writeImage(image, out)
     this.#write('refusal', readString(delta['refusal']), out)
     for (const annotation of readRecords(annotations)) this.citations.readAnnotation(annotation)
-    for (const [position, call] of readRecords(delta['tool_calls']).entries()) {
+    readRecords(delta['tool_calls']).forEach((call, position) => {
       this.#readCall(call, position, out)
-    }
+    })
     // The single call of older servers, before `tool_calls`.
     if (isRecord(legacyCall)) this.#readCall({ function: legacyCall }, 0, out)
   }
 
   /** Reads a message that repeats the whole response: only content that no delta contained. */
   readMessage(message: JsonObject, out: GenerationEvent[], logprobs: Logprobs) {
+    if (!this.#hasRead) {
+      this.read(message, out, logprobs)
+      return
+    }
     const { content, refusal, annotations, images, audio, tool_calls, function_call } = message
     const { reasoning, reasoning_content, thinking, reasoning_details, extra_content } = message
     const missing = {
@@ -106,6 +103,12 @@ export class Content {
     this.read(missing, out, logprobs)
   }
 
+  /** Whether any delta held content. */
+  get #hasRead(): boolean {
+    const sawBlock = this.#sawText || this.#sawReasoning || this.hasCalls
+    return sawBlock || this.#images > 0 || this.#audio !== null || this.#vendor !== null
+  }
+
   /** Reads an increment that contains only text, in this field. */
   readText(field: TextField, text: string, out: GenerationEvent[]) {
     if (field === 'content') this.#writeContent(text, out, undefined)
@@ -115,7 +118,7 @@ export class Content {
   /** Closes the open block and calls. `cut`: the output was truncated. */
   end(out: GenerationEvent[], cut: boolean) {
     this.#splitter?.end(this.#splitReader(out, undefined))
-    this.#calls.close(out, cut)
+    this.#calls?.close(out, cut)
     // Nothing may follow a truncated call.
     const audio = this.#audio?.hasData === true && !(cut && this.hasCalls) ? this.#audio : null
     this.#close(out, !cut || audio !== null)
@@ -147,7 +150,7 @@ export class Content {
     const item = imageItem(image)
     if (item === null) return
     if (++this.#images > imagesMax) throw invalidResponse('sent too many images')
-    this.#calls.close(out, false)
+    this.#calls?.close(out, false)
     this.#emitItem(item, out)
   }
 
@@ -158,7 +161,7 @@ export class Content {
 
   /** Null where the state could not be returned to its maker. */
   #openVendor(): VendorStateReader | null {
-    if (this.#sealedBy !== undefined) this.#vendor ??= new VendorStateReader()
+    if (this.#options.sealedBy !== undefined) this.#vendor ??= new VendorStateReader()
     return this.#vendor
   }
 
@@ -172,8 +175,8 @@ export class Content {
   }
 
   #seal(sealed: string | null): { sealed?: string; sealedBy?: string } {
-    if (this.#sealedBy === undefined) return {}
-    return { ...(sealed === null ? {} : { sealed }), sealedBy: this.#sealedBy }
+    if (this.#options.sealedBy === undefined) return {}
+    return { ...(sealed === null ? {} : { sealed }), sealedBy: this.#options.sealedBy }
   }
 
   /** Content as a list of parts, which Mistral uses for reasoning. */
@@ -205,7 +208,19 @@ export class Content {
     }
     if (piece.id === '' && piece.name === '' && piece.text === '' && !extra) return
     this.#dropHeld()
-    this.#calls.push(piece, out)
+    this.#openCalls().push(piece, out)
+  }
+
+  #openCalls(): ToolCalls {
+    const { toolNames, takenCallIds, toolArgumentCharsMax } = this.#options
+    this.#calls ??= new ToolCalls({
+      head: toolNames.head,
+      openBlock: (out) => this.#claimBlock(out),
+      addExtra: (callId, extra) => this.#openVendor()?.addExtra(callId, extra),
+      takenCallIds,
+      heldCharsMax: toolArgumentCharsMax,
+    })
+    return this.#calls
   }
 
   #writeContent(content: string, out: GenerationEvent[], logprobs: Logprobs) {
@@ -238,7 +253,7 @@ export class Content {
   }
 
   #begin(kind: BlockKind, out: GenerationEvent[]) {
-    this.#calls.close(out, false)
+    this.#calls?.close(out, false)
     const block = this.#claimBlock(out, kind)
     this.#open = kind
     this.#textChars = 0

@@ -7,7 +7,7 @@ import {
 } from '#inference/request.ts'
 import { describeTool, parametersOf, requiresCall, type ToolNames } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
-import { isRecord } from '#lib/json.ts'
+import { isRecord, type JsonObject } from '#lib/json.ts'
 import { encodeMessages } from './messages.ts'
 import type { ChatMessage } from './wire.ts'
 
@@ -25,48 +25,54 @@ export type ChatTarget = {
  * of the upstream apply; a key with the value undefined is absent from the JSON. Throws
  * `invalid_request` for content that chat completions, or this upstream, does not accept.
  */
-export function encodeChatRequest(
-  request: GenerationRequest,
-  target: ChatTarget,
-): Record<string, unknown> {
+export function encodeChatRequest(request: GenerationRequest, target: ChatTarget): JsonObject {
   const { quirks, toolNames, model, targetName } = target
   const { sampling } = request
   const tools = encodeTools(toolNames, quirks)
-  return {
-    model,
-    ...encodeConversation(request, { quirks, toolNames, targetName }),
-    tools: tools.length === 0 ? undefined : tools,
-    tool_choice: encodeToolChoice(request.toolChoice, toolNames),
-    // True is the default everywhere, and some servers reject unknown fields.
-    parallel_tool_calls: tools.length > 0 && !request.parallelToolCalls ? false : undefined,
-    response_format: encodeFormat(request.format, quirks),
-    [quirks.maxTokensField]: sampling.maxOutputTokens ?? undefined,
-    temperature: sampling.temperature ?? undefined,
-    top_p: sampling.topP ?? undefined,
-    // Not part of OpenAI's API, but most servers take it; one that refuses it is remembered.
-    top_k: sampling.topK ?? undefined,
-    presence_penalty: sampling.presencePenalty ?? undefined,
-    frequency_penalty: sampling.frequencyPenalty ?? undefined,
-    logprobs: sampling.topLogprobs === null ? undefined : true,
-    top_logprobs: sampling.topLogprobs ?? undefined,
-    ...encodeEffort(request.reasoning.effort, quirks),
-    ...(quirks.vendorFields ? encodeVendorFields(request) : {}),
+  const body: JsonObject = { model, messages: [] }
+  const add = (name: string, value: unknown) => {
+    if (value !== undefined && value !== null) body[name] = value
   }
+  addConversation(body, request, { quirks, toolNames, targetName })
+  if (tools.length > 0) body['tools'] = tools
+  add('tool_choice', encodeToolChoice(request.toolChoice, toolNames))
+  // True is the default everywhere, and some servers reject unknown fields.
+  if (tools.length > 0 && !request.parallelToolCalls) body['parallel_tool_calls'] = false
+  add('response_format', encodeFormat(request.format, quirks))
+  add(quirks.maxTokensField, sampling.maxOutputTokens)
+  add('temperature', sampling.temperature)
+  add('top_p', sampling.topP)
+  // Not part of OpenAI's API, but most servers take it; one that refuses it is remembered.
+  add('top_k', sampling.topK)
+  add('presence_penalty', sampling.presencePenalty)
+  add('frequency_penalty', sampling.frequencyPenalty)
+  if (sampling.topLogprobs !== null) body['logprobs'] = true
+  add('top_logprobs', sampling.topLogprobs)
+  addEffort(body, request.reasoning.effort, quirks)
+  if (quirks.vendorFields) {
+    add('prompt_cache_key', request.promptCacheKey)
+    add('safety_identifier', request.safetyIdentifier)
+    add('service_tier', request.serviceTier)
+    add('verbosity', request.verbosity)
+  }
+  return body
 }
 
 /** The messages, and the fields that make the model continue the last one. */
-function encodeConversation(
+function addConversation(
+  body: JsonObject,
   request: GenerationRequest,
   context: Pick<ChatTarget, 'quirks' | 'toolNames' | 'targetName'>,
-): Record<string, unknown> {
+): void {
   const { prefill } = context.quirks
   if (prefill === 'none') refusePrefill(request)
   const messages = encodeMessages(request, context)
-  if (request.prefilled !== true) return { messages }
-  if (prefill === 'continue_final_message') {
-    return { messages, continue_final_message: true, add_generation_prompt: false }
+  const isContinued = request.prefilled === true
+  body['messages'] = isContinued && prefill === 'prefix' ? withPrefix(messages) : messages
+  if (isContinued && prefill === 'continue_final_message') {
+    body['continue_final_message'] = true
+    body['add_generation_prompt'] = false
   }
-  return { messages: prefill === 'prefix' ? withPrefix(messages) : messages }
 }
 
 function withPrefix(messages: readonly ChatMessage[]): ChatMessage[] {
@@ -142,19 +148,9 @@ const nearestEffort: Readonly<Record<string, string>> = {
   max: 'high',
 }
 
-function encodeEffort(effort: string | null, quirks: UpstreamQuirks): Record<string, unknown> {
-  if (effort === null || quirks.reasoningEffort === 'none') return {}
+function addEffort(body: JsonObject, effort: string | null, quirks: UpstreamQuirks): void {
+  if (effort === null || quirks.reasoningEffort === 'none') return
   if (quirks.reasoningEffort === 'enable_thinking') {
-    return { chat_template_kwargs: { enable_thinking: effort !== 'none' } }
-  }
-  return { reasoning_effort: nearestEffort[effort] }
-}
-
-function encodeVendorFields(request: GenerationRequest): Record<string, unknown> {
-  return {
-    prompt_cache_key: request.promptCacheKey ?? undefined,
-    safety_identifier: request.safetyIdentifier ?? undefined,
-    service_tier: request.serviceTier ?? undefined,
-    verbosity: request.verbosity ?? undefined,
-  }
+    body['chat_template_kwargs'] = { enable_thinking: effort !== 'none' }
+  } else body['reasoning_effort'] = nearestEffort[effort]
 }

@@ -42,7 +42,8 @@ type Conversation = Context & {
   readonly results: Map<string, ToolResultItem[]>
   /** Late system messages that precede the next user message. */
   lateSystem: ChatPart[]
-  turn: Turn
+  /** Null between two turns. */
+  turn: Turn | null
 }
 
 /**
@@ -56,7 +57,7 @@ export function encodeMessages(request: GenerationRequest, context: Context): Ch
     messages: [],
     results: indexResults(rest),
     lateSystem: [],
-    turn: emptyTurn(),
+    turn: null,
   }
   const { messages, results } = conversation
   const { instructions } = request
@@ -74,30 +75,33 @@ export function encodeMessages(request: GenerationRequest, context: Context): Ch
 }
 
 function addItem(conversation: Conversation, item: RequestItem): void {
-  const { turn, targetName } = conversation
+  const { targetName } = conversation
   if (item.type === 'native') return
   if (item.type === 'reasoning') {
     // Reasoning returns to its maker only; where the maker is unknown, it may be this one.
     if (isMadeElsewhere(item, targetName)) return
+    const turn = openTurn(conversation)
     turn.reasoning.push(reasoningText(item))
     if (item.sealedBy === targetName) openVendorState(item.sealed ?? '', turn)
   } else if (item.type === 'tool-call') {
-    turn.calls.push(item)
+    openTurn(conversation).calls.push(item)
   } else if (item.type === 'message' && item.role === 'assistant') {
-    turn.texts.push(textOf(item.parts))
+    openTurn(conversation).texts.push(textOf(item.parts))
   } else {
     endTurn(conversation)
     if (item.type === 'message') addMessage(conversation, item)
   }
 }
 
-function emptyTurn(): Turn {
-  return { reasoning: [], texts: [], calls: [], details: [], extras: [] }
+function openTurn(conversation: Conversation): Turn {
+  conversation.turn ??= { reasoning: [], texts: [], calls: [], details: [], extras: [] }
+  return conversation.turn
 }
 
 function endTurn(conversation: Conversation): void {
   const { messages, results, quirks, toolNames, turn } = conversation
-  conversation.turn = emptyTurn()
+  if (turn === null) return
+  conversation.turn = null
   const content = joinTexts(turn.texts)
   // Reasoning without an answer or a call needs no message.
   if (content === '' && turn.calls.length === 0) return
@@ -150,7 +154,8 @@ function addMessage(conversation: Conversation, item: MessageItem): void {
   const { messages, quirks } = conversation
   if (item.role === 'user') {
     const parts = item.parts.map((part) => encodePart(part, quirks))
-    const content = joinContent([...conversation.lateSystem, ...parts])
+    const { lateSystem } = conversation
+    const content = joinContent(lateSystem.length === 0 ? parts : [...lateSystem, ...parts])
     conversation.lateSystem = []
     messages.push({ role: 'user', content })
     return
@@ -201,8 +206,8 @@ function joinTexts(texts: readonly string[]): string {
 
 /** Many servers reject a list of parts where a string would do. */
 function joinContent(parts: readonly ChatPart[]): string | ChatPart[] {
-  const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
-  return texts.length === parts.length ? texts.join('\n\n') : [...parts]
+  if (parts.some(({ type }) => type !== 'text')) return [...parts]
+  return parts.map((part) => (part.type === 'text' ? part.text : '')).join('\n\n')
 }
 
 function encodePart(part: ContentPart, quirks: UpstreamQuirks): ChatPart {

@@ -29,13 +29,15 @@ const otherFields = [
   ...['reasoning_details', 'extra_content'],
 ]
 
+const outputFields = [...textFields, ...otherFields]
+
 /** Whether a chunk holds token counts and no output. */
 export function isTrailer({ usage, choices }: JsonObject): boolean {
   if (!isRecord(usage) || readUsage(usage) === null) return false
   return readRecords(choices).every(({ delta, message }) =>
     [delta, message].every((part) => {
       const fields = asRecord(part)
-      return ![...textFields, ...otherFields].some((name) => isPresent(fields[name]))
+      return !outputFields.some((name) => isPresent(fields[name]))
     }),
   )
 }

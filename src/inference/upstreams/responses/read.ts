@@ -12,7 +12,7 @@ import type { TextLabel } from './wire.ts'
 export type TextContent = {
   label: TextLabel
   text: string
-  annotations: JsonObject[]
+  annotations: readonly JsonObject[]
   logprobs: unknown
 }
 

@@ -50,7 +50,9 @@ export class ItemList {
   }
 
   #itemFrame(stage: 'added' | 'done', item: OpenItem, status: ItemStatus): string {
-    return this.#context.frames.frame(`response.output_item.${stage}`, {
+    const { frames } = this.#context
+    if (frames.isSilent) return ''
+    return frames.frame(`response.output_item.${stage}`, {
       output_index: this.#closed.length,
       item: item.item(status, 'shown'),
     })

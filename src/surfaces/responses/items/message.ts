@@ -24,15 +24,12 @@ export class MessageItem implements OpenItem {
     this.#isRefusal = start.form === 'refusal'
     this.#outputIndex = outputIndex
     this.#deltaType = this.#isRefusal ? 'response.refusal.delta' : 'response.output_text.delta'
-    const partFields = this.#partFields()
-    this.#head = deltaHead(
-      this.#deltaType,
-      this.#isRefusal ? partFields : { ...partFields, logprobs: [] },
-    )
+    this.#head = frames.isSilent ? noHead : this.#deltaHead()
   }
 
   start(): string {
     this.#hasPart = true
+    if (this.#frames.isSilent) return ''
     return this.#frames.frame('response.content_part.added', {
       ...this.#partFields(),
       part: this.#part(),
@@ -47,6 +44,7 @@ export class MessageItem implements OpenItem {
 
   end(event: BlockEvent): string {
     assert(event.type === 'text-end', `${event.type} ends a message`)
+    if (this.#frames.isSilent) return ''
     const partFields = this.#partFields()
     const done = this.#isRefusal
       ? this.#frames.frame('response.refusal.done', { ...partFields, refusal: this.#text })
@@ -85,6 +83,11 @@ export class MessageItem implements OpenItem {
     })
   }
 
+  #deltaHead(): DeltaHead {
+    const fields = this.#partFields()
+    return deltaHead(this.#deltaType, this.#isRefusal ? fields : { ...fields, logprobs: [] })
+  }
+
   #partFields() {
     return { item_id: this.#id, output_index: this.#outputIndex, content_index: 0 }
   }
@@ -99,6 +102,8 @@ export class MessageItem implements OpenItem {
     return { text: this.#text, logprobs: this.#logprobs }
   }
 }
+
+const noHead: DeltaHead = { before: '', after: '' }
 
 type Annotation = { readonly type: string; readonly [field: string]: unknown }
 

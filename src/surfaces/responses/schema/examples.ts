@@ -62,6 +62,7 @@ const responseInProgress = {
     tools: [],
     text: { format: { type: 'text' } },
     reasoning: { effort: null, summary: null },
+    metadata: {},
   }),
 }
 
