@@ -26,6 +26,8 @@ const unrecordedCacheMs = 5_000
 type CachedToken = {
   bearer: Omit<Principal, 'groups' | 'permissions'>
   membership: Membership
+  /** With the rights of the membership when it was last used. */
+  principal: Principal | null
   isDisabled: boolean
   expiresAtMs: number
   cachedUntil: number
@@ -51,6 +53,7 @@ export function createTokenPrincipals(options: TokenPrincipalsOptions) {
     return {
       bearer: { userId, subject, name: claims.name ?? name, credential: { kind: 'jwt' } },
       membership: { idpGroups: claims.groups, manual },
+      principal: null,
       isDisabled,
       expiresAtMs: claims.expiresAtS * 1000,
       cachedUntil: performance.now() + (isRecorded ? cacheMs : unrecordedCacheMs),
@@ -70,7 +73,11 @@ export function createTokenPrincipals(options: TokenPrincipalsOptions) {
         now().getTime() < known.expiresAtMs
       const verified = isTrusted ? known : await cache.load(id, () => verify(token))
       if (verified.isDisabled) throw userDisabled('invalid_token')
-      return { ...verified.bearer, ...groups.of(verified.membership) }
+      const rights = groups.of(verified.membership)
+      const { principal } = verified
+      if (principal?.permissions === rights.permissions) return principal
+      verified.principal = { ...verified.bearer, ...rights }
+      return verified.principal
     },
     /** Drops the tokens of a user, or all tokens from the cache. */
     invalidate({ userId }: { userId?: string } = {}): void {

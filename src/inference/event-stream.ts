@@ -10,8 +10,7 @@ export type ServerSentEvent = { readonly event: string; readonly data: string }
  * a character or between CR and LF. Only new bytes are searched, so the cost of an event in many pieces
  * is linear. Throws when an event exceeds `eventBytesMax`.
  */
-export class EventStreamParser {
-  readonly #text = new Utf8Reader()
+export class EventStreamParser extends Utf8Reader {
   readonly #eventCharsMax: number
   #line = ''
   #event = ''
@@ -19,13 +18,14 @@ export class EventStreamParser {
   #skipLineFeed = false
 
   constructor(limits: { eventBytesMax: number }) {
+    super()
     this.#eventCharsMax = limits.eventBytesMax
   }
 
   /** Returns the events that these bytes complete. */
   push(chunk: Chunk): ServerSentEvent[] {
     const out: ServerSentEvent[] = []
-    this.#addText(this.#unifyLineEnds(this.#text.read(chunk)), out)
+    this.#addText(this.#unifyLineEnds(this.read(chunk)), out)
     return out
   }
 
@@ -35,7 +35,7 @@ export class EventStreamParser {
    */
   end(): ServerSentEvent | null {
     const out: ServerSentEvent[] = []
-    this.#addText(this.#unifyLineEnds(this.#text.end()), out)
+    this.#addText(this.#unifyLineEnds(this.readEnd()), out)
     this.#addLine(this.#line, out)
     this.#line = ''
     this.#addLine('', out)

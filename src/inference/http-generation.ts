@@ -14,6 +14,7 @@ import {
   readRefusal,
   readText,
   requestHeaders,
+  urlOf,
 } from './upstream-http.ts'
 
 /**
@@ -166,7 +167,7 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
     const { body, decoder, headers, relayError } = prepared
     const response = await transport.send({
       upstream: upstream.name,
-      url: upstream.baseUrl + this.#path,
+      url: urlOf(upstream, this.#path),
       method: 'POST',
       headers: headers ?? requestHeaders(upstream, acceptOf(streamed)),
       body,

@@ -1,5 +1,6 @@
 import { jitteredBackoffMs } from '#lib/backoff.ts'
-import { followSignal, sleep } from '#lib/deadline.ts'
+import { Cancellation } from '#lib/cancellation.ts'
+import { sleep } from '#lib/deadline.ts'
 import { AppError, type ErrorKind, toAppError } from '#lib/errors.ts'
 import type { EventBatch, Usage } from './events.ts'
 import type { InferenceDeps, ModelCall } from './inference.ts'
@@ -49,7 +50,7 @@ export class OpenCall {
   readonly record: CallRecord
   readonly #call: ModelCall
   /** Of the attempt or pause in progress; follows the signal of the request. */
-  #current: ReturnType<typeof followSignal> | null = null
+  #current: Cancellation | null = null
   #abortion: { readonly reason: AppError | undefined } | null = null
   readonly #startedAtMs = performance.now()
 
@@ -75,7 +76,7 @@ export class OpenCall {
   /** Ends the call with this error, or as a client that disconnected. */
   abort(reason?: AppError) {
     this.#abortion ??= { reason }
-    this.#current?.controller.abort(reason)
+    this.#current?.abort(reason)
   }
 
   output(batch: EventBatch) {
@@ -121,10 +122,9 @@ export class OpenCall {
       this.record.target = target
       this.record.retries = retries
       const { upstream, model } = target
-      const controller = this.#follow()
-      const { signal } = controller
+      const signal = this.#follow()
       const streamed = options.streamed || !upstream.quirks.unstreamed
-      const expire = () => controller.abort(firstEventTimeout(limitMs))
+      const expire = () => signal.abort(firstEventTimeout(limitMs))
       const timer = streamed ? setTimeout(expire, limitMs) : undefined
       let failure: AppError
       try {
@@ -138,7 +138,7 @@ export class OpenCall {
       const untriedUpstream = retries + 1 < targets.length
       const pauseMs = pauseBeforeRetryMs(failure, retries, { ...options.retry, untriedUpstream })
       if (pauseMs === null || this.#isAborted()) throw failure
-      await sleep(pauseMs, this.#follow().signal)
+      await sleep(pauseMs, this.#follow())
     }
   }
 
@@ -146,13 +146,12 @@ export class OpenCall {
     return this.#abortion !== null || this.#call.context.signal.aborted
   }
 
-  /** A controller for the next attempt or pause; that of the last one is released. */
-  #follow(): AbortController {
+  /** The cancellation of the next attempt or pause; that of the last one is released. */
+  #follow(): Cancellation {
     this.#current?.release()
-    this.#current = followSignal(this.#call.context.signal)
-    const { controller } = this.#current
-    if (this.#abortion !== null) controller.abort(this.#abortion.reason)
-    return controller
+    this.#current = new Cancellation(this.#call.context.signal)
+    if (this.#abortion !== null) this.#current.abort(this.#abortion.reason)
+    return this.#current
   }
 }
 

@@ -1,3 +1,4 @@
+import type { CancelSignal } from '#lib/cancellation.ts'
 import type { PullIterator } from '#lib/pull-iterator.ts'
 
 /** Sends requests to upstreams: returns the response head, then its body as chunks that are pulled. */
@@ -13,7 +14,7 @@ export type UpstreamHttpRequest = {
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array
   /** Closes the connection within the same tick, also while `send` or a read is pending. */
-  readonly signal: AbortSignal
+  readonly signal: CancelSignal
 }
 
 export type UpstreamHttpResponse = {

@@ -40,6 +40,16 @@ export function requestHeaders(upstream: Upstream, accept: string): Headers {
   return headers
 }
 
+const urls = cachedByKey((_upstream: Upstream) => new Map<string, string>())
+
+/** The same string for every request, so that looking it up needs no hash of a new one. */
+export function urlOf(upstream: Upstream, path: string): string {
+  const known = urls(upstream)
+  const url = known.get(path) ?? upstream.baseUrl + path
+  known.set(path, url)
+  return url
+}
+
 export function isSuccess({ status }: UpstreamHttpResponse): boolean {
   return status >= 200 && status <= 299
 }
@@ -78,7 +88,7 @@ export async function readText(
     return bytes < bytesMax
   })
   if (bytes >= bytesMax) void chunks.return()
-  return text + reader.end()
+  return text + reader.readEnd()
 }
 
 /** POSTs JSON to a path of the upstream. Returns the parsed body; undefined when it is not JSON. */

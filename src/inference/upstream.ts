@@ -1,3 +1,4 @@
+import type { CancelSignal } from '#lib/cancellation.ts'
 import type { RequestContext } from '#lib/request-context.ts'
 import type { EmbeddingInput, Embeddings } from './embeddings.ts'
 import type { EventBatch } from './events.ts'
@@ -69,7 +70,7 @@ export type UpstreamContext = {
   readonly upstream: Upstream
   readonly transport: Transport
   /** Aborts the upstream request immediately. */
-  readonly signal: AbortSignal
+  readonly signal: CancelSignal
   readonly limits: AdapterLimits
 }
 

@@ -25,7 +25,7 @@ export class Utf8Reader {
   }
 
   /** The replacement of a character that is not complete; otherwise empty. */
-  end(): string {
+  readEnd(): string {
     return this.#decoder?.decode() ?? ''
   }
 }

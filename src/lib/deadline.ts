@@ -1,3 +1,4 @@
+import type { CancelSignal } from './cancellation.ts'
 import { startLimit } from './time-limit.ts'
 
 /** `extend` makes a period at most this many times as long. */
@@ -64,7 +65,7 @@ export function followSignal(signal: AbortSignal): {
 }
 
 /** Waits, and rejects with the signal's reason as soon as it aborts. */
-export function sleep(ms: number, signal: AbortSignal): Promise<void> {
+export function sleep(ms: number, signal: CancelSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason)
     const stop = () => {

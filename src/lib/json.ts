@@ -25,6 +25,10 @@ export function withoutNulls(record: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== null))
 }
 
+export function omitFields(record: JsonObject, fields: readonly string[]): JsonObject {
+  return Object.fromEntries(Object.entries(record).filter(([name]) => !fields.includes(name)))
+}
+
 /** Cheaper than a list of the values, for every object of a request. */
 function hasNull(record: JsonObject): boolean {
   for (const name in record) if (record[name] === null) return true

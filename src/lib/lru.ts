@@ -15,6 +15,8 @@ export function createLru<K, V>(entriesMax: number): Lru<K, V> {
   }
   return {
     get(key) {
+      // Many caches stay empty, and hashing a new string costs more than this.
+      if (entries.size === 0) return undefined
       const value = entries.get(key)
       if (value !== undefined && key !== newest) put(key, value)
       return value

@@ -41,12 +41,24 @@ const templatesMax = 4_096
 
 export function createLog(options: LogOptions): Log {
   const render = options.format === 'json' ? renderJson : renderText
+  const timeText = renderedOnce((ms) => new Date(ms).toISOString())
   const at = (level: LogLevel) => {
     if (severity[level] < severity[options.level]) return () => {}
     return (message: string, fields: LogFields = {}) =>
-      options.write(render({ time: options.now().toISOString(), level, message }, fields))
+      options.write(render({ time: timeText(options.now().getTime()), level, message }, fields))
   }
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}
+
+/** The text of the latest number: lines of one millisecond share theirs. */
+function renderedOnce(render: (value: number) => string): (value: number) => string {
+  let latest = Number.NaN
+  let text = ''
+  return (value) => {
+    if (value !== latest) text = render(value)
+    latest = value
+    return text
+  }
 }
 
 type LineHead = { readonly time: string; readonly level: LogLevel; readonly message: string }
@@ -61,12 +73,12 @@ function renderJson({ time, level, message }: LineHead, fields: LogFields): stri
   return `${line}}`
 }
 
-const messageField = cachedText((message) => `,"message":${JSON.stringify(message)}`)
-const fieldStart = cachedText((name) => `,${JSON.stringify(name)}:`)
+const messageField = cachedByText((message) => `,"message":${JSON.stringify(message)}`)
+const fieldStart = cachedByText((name) => `,${JSON.stringify(name)}:`)
 
 /** The function with its first results cached. */
-function cachedText(render: (text: string) => string): (text: string) => string {
-  const known = new Map<string, string>()
+function cachedByText<T>(render: (text: string) => T): (text: string) => T {
+  const known = new Map<string, T>()
   return (text) => {
     const found = known.get(text)
     if (found !== undefined) return found
@@ -81,8 +93,16 @@ function jsonOf(name: string, value: unknown): string {
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : 'null'
   if (typeof value === 'string' && plainFields.has(name) && plainText.test(value))
     return `"${value}"`
+  if (typeof value === 'string' && value.length <= cachedCharsMax && !isSecretField(name)) {
+    return redactedText(value)
+  }
   return JSON.stringify(redactField(name, value, 0)) ?? 'null'
 }
+
+/** Names of models and upstreams repeat in most lines. */
+const cachedCharsMax = 64
+const redactedText = cachedByText((text) => JSON.stringify(redact(text)))
+const isSecretField = cachedByText((name) => secretField.test(name))
 
 /** A text with every credential in it replaced. */
 export function redact(text: string): string {
@@ -102,7 +122,7 @@ function redactFields(fields: object, depth: number): Record<string, unknown> {
 }
 
 function redactField(name: string, value: unknown, depth: number): unknown {
-  return secretField.test(name) ? '[redacted]' : redactValue(value, depth)
+  return isSecretField(name) ? '[redacted]' : redactValue(value, depth)
 }
 
 function redactValue(value: unknown, depth: number): unknown {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, jest, test } from 'bun:test'
 import type { EventBatch, GenerationEvent } from '#inference/events.ts'
 import type { AdapterContext } from '#inference/upstream.ts'
+import type { CancelSignal } from '#lib/cancellation.ts'
 import { AppError } from '#lib/errors.ts'
 import { adaptersWithoutModels } from '#test/support/adapters.ts'
 import { collect, failure, type Overrides, start, target } from '#test/support/generations.ts'
@@ -36,7 +37,7 @@ function startInMemory(given: {
   silentBefore?: number
   failures?: number
 }) {
-  const signals: AbortSignal[] = []
+  const signals: CancelSignal[] = []
   let failuresLeft = given.failures ?? 0
   async function* generate(_request: unknown, { signal }: AdapterContext) {
     signals.push(signal)
@@ -57,7 +58,7 @@ function startInMemory(given: {
   }
 }
 
-function untilAborted(signal: AbortSignal): Promise<never> {
+function untilAborted(signal: CancelSignal): Promise<never> {
   return new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
   })

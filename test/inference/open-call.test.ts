@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from 'bun:test'
 import { OpenCall, type RetryPolicy } from '#inference/open-call.ts'
+import type { CancelSignal } from '#lib/cancellation.ts'
 import { AppError, type ErrorKind } from '#lib/errors.ts'
 import { adaptersWithoutModels } from '#test/support/adapters.ts'
 import { makeRequestContext } from '#test/support/generation.ts'
@@ -49,7 +50,7 @@ function startCall(given: Given) {
     targets: upstreams.map((name) => target(`http://${name}.test/v1`, name)),
   })
   const startedMs = performance.now()
-  const attempts: { name: string; atMs: number; signal: AbortSignal }[] = []
+  const attempts: { name: string; atMs: number; signal: CancelSignal }[] = []
   const attempting = call.attempt(
     deps,
     {

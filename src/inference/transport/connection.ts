@@ -43,12 +43,14 @@ export class Connection {
     this.#owner = owner
   }
 
+  /** `request` may be reused after this call. */
   send(request: Uint8Array) {
     this.#requests += 1
     this.#unsent = request
     this.#unsentFrom = 0
     if (this.#closed) this.#owner.lost(null)
     else this.flush()
+    if (this.#unsent !== null) this.#unsent = new Uint8Array(this.#unsent)
   }
 
   /** Writes what the kernel accepts; the rest follows on drain. */

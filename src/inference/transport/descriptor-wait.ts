@@ -1,3 +1,4 @@
+import type { CancelSignal } from '#lib/cancellation.ts'
 import { sleep } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { throttle } from '#lib/throttle.ts'
@@ -27,7 +28,7 @@ export function createDescriptorWait(options: {
   /** Frees the descriptors of idle connections. */
   closeIdle: () => void
   log: Pick<Log, 'warn'> | undefined
-}): <T>(attempt: () => Promise<T>, signal: AbortSignal) => Promise<T> {
+}): <T>(attempt: () => Promise<T>, signal: CancelSignal) => Promise<T> {
   const logExhausted = throttle(logEveryMs, (count) =>
     options.log?.warn('no file descriptor left for an upstream connection', { count }),
   )

@@ -1,5 +1,6 @@
 import type { Transport, UpstreamHttpRequest } from '#inference/transport.ts'
 import { chunkOf } from '#inference/transport.ts'
+import { type CancelSignal, toAbortSignal } from '#lib/cancellation.ts'
 import type { AppError } from '#lib/errors.ts'
 import { ChunkQueue } from './chunk-queue.ts'
 import { decodeContent } from './content-decoding.ts'
@@ -85,13 +86,13 @@ export function createFetchTransport(
 
 /** Refuses invalid requests as the socket transport does. */
 function toFetch(request: UpstreamHttpRequest): { url: string; init: BunFetchRequestInit } {
-  const { method, body = '', signal } = request
+  const { method, body = '' } = request
   const endpoint = endpointOf(request.url)
   return {
     url: endpoint.origin + endpoint.pathAndQuery,
     init: {
       method,
-      signal,
+      signal: toAbortSignal(request.signal),
       headers: [...headersOf(endpoint, request)],
       ...(body.length === 0 ? {} : { body }),
       redirect: 'manual',
@@ -108,7 +109,7 @@ function toFetch(request: UpstreamHttpRequest): { url: string; init: BunFetchReq
  */
 function readAhead(
   body: ReadableStream<Uint8Array> | null,
-  options: { signal: AbortSignal; bufferBytesMax: number; ended: () => void },
+  options: { signal: CancelSignal; bufferBytesMax: number; ended: () => void },
 ): ChunkQueue {
   const { signal } = options
   const reader = body?.getReader()

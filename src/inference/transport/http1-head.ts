@@ -8,7 +8,7 @@ export type ResponseHead = {
 }
 
 /** Names in lower case; values of repeated headers are joined by commas. */
-export type ResponseHeaders = { get(name: string): string | undefined }
+type ResponseHeaders = { get(name: string): string | undefined }
 
 const preface = 'HTTP/1.'
 /** The most interim responses (1xx) before the final one. */

@@ -69,16 +69,26 @@ function parseEndpoint(url: string): Endpoint {
   }
 }
 
-/** The bytes of a request, head and body; throws as `headersOf` does. */
-export function renderRequest(endpoint: Endpoint, request: UpstreamHttpRequest): Uint8Array {
+/** A request whose head is rendered. */
+export type RenderedRequest = { readonly head: string; readonly body: string | Uint8Array }
+
+/** Throws as `headersOf` does. */
+export function renderRequest(endpoint: Endpoint, request: UpstreamHttpRequest): RenderedRequest {
   const body = request.body ?? ''
-  const bodyBytes = Buffer.byteLength(body)
-  const head = renderHead(endpoint, request, bodyBytes)
-  const bytes = Buffer.allocUnsafe(head.length + bodyBytes)
-  bytes.write(head, 'latin1')
-  if (typeof body === 'string') bytes.write(body, head.length)
-  else bytes.set(body, head.length)
-  return bytes
+  return { head: renderHead(endpoint, request, Buffer.byteLength(body)), body }
+}
+
+/** Most requests are shorter; their bytes are built in one place, and copied by the kernel. */
+const scratch = Buffer.allocUnsafeSlow(65_536)
+
+/** The bytes of a request, valid until the next call. */
+export function bytesOf({ head, body }: RenderedRequest): Uint8Array {
+  const bytesMax = head.length + (typeof body === 'string' ? body.length * 3 : body.length)
+  const bytes = bytesMax <= scratch.length ? scratch : Buffer.allocUnsafe(bytesMax)
+  const headBytes = bytes.write(head, 'latin1')
+  if (typeof body === 'string') return bytes.subarray(0, headBytes + bytes.write(body, headBytes))
+  bytes.set(body, headBytes)
+  return bytes.subarray(0, headBytes + body.length)
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { CancelSignal } from '#lib/cancellation.ts'
 import { canOpen } from '#lib/descriptors.ts'
 import { AppError } from '#lib/errors.ts'
 import { Connection } from './connection.ts'
@@ -14,7 +15,7 @@ import type { PendingConnects } from './pending-connects.ts'
  */
 export async function openConnection(
   endpoint: Endpoint,
-  options: { connectMs: number; signal: AbortSignal; pending: PendingConnects },
+  options: { connectMs: number; signal: CancelSignal; pending: PendingConnects },
 ): Promise<Connection> {
   const { signal, pending } = options
   const opening = Promise.withResolvers<void>()

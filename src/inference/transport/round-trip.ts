@@ -1,13 +1,15 @@
 import type { UpstreamHttpResponse } from '#inference/transport.ts'
+import type { CancelSignal } from '#lib/cancellation.ts'
 import { AppError } from '#lib/errors.ts'
 import { ChunkQueue, type ChunkSource } from './chunk-queue.ts'
 import type { Connection, ConnectionOwner } from './connection.ts'
 import { decodeContent } from './content-decoding.ts'
+import { bytesOf, type RenderedRequest } from './http1-request.ts'
 import { ResponseParser } from './http1-response.ts'
 import { unreachable } from './open-connection.ts'
 
 export type RoundTripOptions = {
-  readonly signal: AbortSignal
+  readonly signal: CancelSignal
   readonly headerBytesMax: number
   readonly bufferBytesMax: number
   /** Called with the connection when the response is complete and the connection reusable. */
@@ -21,7 +23,7 @@ export type RoundTripOptions = {
  */
 export function sendOver(
   connection: Connection,
-  request: Uint8Array,
+  request: RenderedRequest,
   options: RoundTripOptions,
 ): Promise<UpstreamHttpResponse | null> {
   const roundTrip = new RoundTrip(connection, options)
@@ -53,11 +55,11 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
     connection.setOwner(this)
   }
 
-  start(request: Uint8Array) {
+  start(request: RenderedRequest) {
     const { signal } = this.#options
     if (signal.aborted) return this.#abort()
     signal.addEventListener('abort', this.#onAbort, { once: true })
-    this.#connection?.send(request)
+    this.#connection?.send(bytesOf(request))
   }
 
   received(bytes: Buffer) {

@@ -43,14 +43,14 @@ export function createSocketTransport(
       const { signal } = request
       signal.throwIfAborted()
       const endpoint = endpointOf(request.url)
-      const bytes = renderRequest(endpoint, request)
+      const rendered = renderRequest(endpoint, request)
       const roundTrip = { signal, headerBytesMax, bufferBytesMax, release }
       const open = () => openConnection(endpoint, { connectMs, signal, pending })
       let pooled = pool.take(endpoint.origin)
       // Two iterations at most: a new connection is never stale.
       while (true) {
         const connection = pooled ?? (await withDescriptor(open, signal))
-        const response = await sendOver(connection, bytes, roundTrip)
+        const response = await sendOver(connection, rendered, roundTrip)
         if (response !== null) return response
         log?.debug('stale upstream connection', { host: endpoint.host })
         pooled = null

@@ -1,5 +1,3 @@
-import { createRest } from './rest.ts'
-
 /**
  * One turn of the event loop, which all streams of a process share. When many upstreams flood it, their
  * chunks are delivered in rounds, so that other requests, such as health checks, are served between
@@ -19,7 +17,7 @@ type WaitingStream = { deliver(): void }
 /** About 20 ms of decoding, rendering and writing. */
 const turnBytesMax = 262_144
 
-export function createTurn(bytesMax: number, rest = createRest()): Turn {
+export function createTurn(bytesMax: number): Turn {
   const waiting = new Set<WaitingStream>()
   let spent = 0
 
@@ -35,7 +33,6 @@ export function createTurn(bytesMax: number, rest = createRest()): Turn {
   return {
     isOver: () => spent >= bytesMax,
     spend(bytes) {
-      rest.delivered()
       const wasOver = spent >= bytesMax
       spent += bytes
       if (!wasOver && spent >= bytesMax) setImmediate(begin)

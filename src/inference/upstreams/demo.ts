@@ -1,6 +1,7 @@
 import type { EventBatch, GenerationEvent, Usage } from '#inference/events.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import type { Adapter, AdapterContext } from '#inference/upstream.ts'
+import type { CancelSignal } from '#lib/cancellation.ts'
 import { sleep } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import {
@@ -154,7 +155,7 @@ async function* generate(
 }
 
 /** Waits between words, scheduled from the first one, so that long output does not drift. */
-function createPace(signal: AbortSignal): (pauseMs: number) => Promise<void> {
+function createPace(signal: CancelSignal): (pauseMs: number) => Promise<void> {
   let dueAtMs: number | null = null
   return async (pauseMs) => {
     signal.throwIfAborted()

@@ -111,17 +111,17 @@ export function createResponseService(deps: ResponseServiceDeps): ResponseServic
   return {
     resolve: plan,
     async create(given, context, memory) {
-      const replaced = withCollectionIds(given, context.principal, deps.collections)
-      const body = replaced === undefined ? given : await replaced
+      const body = (await withCollectionIds(given, context.principal, deps.collections)) ?? given
       const planned = await plan(body, context, memory)
-      const { droppedTools: tools, parsed } = planned
+      const { droppedTools: tools, parsed, head, history, renderer, streams } = planned
       logIgnored(deps.log, { tools, items: parsed.ignoredItems }, context.requestId)
-      const { head, history, renderer, streams } = planned
+      const { source, result } = await startResponse(deps, planned, { body, context })
       return {
         id: head.id,
         streams,
+        source,
+        result,
         history: () => [...history.items, ...head.input, ...renderer.stored().output],
-        ...(await startResponse(deps, planned, { body, context })),
       }
     },
   }
@@ -259,11 +259,8 @@ async function resolveModel(
 }
 
 function noBackground(): AppError {
-  return new AppError(
-    'invalid_request',
-    'Background responses are not supported over a WebSocket; use POST.',
-    { param: 'background' },
-  )
+  const message = 'Background responses are not supported over a WebSocket; use POST.'
+  return new AppError('invalid_request', message, { param: 'background' })
 }
 
 type Link = Pick<ResponseHead, 'previousResponseId' | 'input'> & { history: History }

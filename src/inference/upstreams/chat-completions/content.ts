@@ -3,7 +3,7 @@ import type { GenerationEvent, HostedToolItem, TokenLogprob } from '#inference/e
 import { ToolCalls } from '#inference/tool-calls.ts'
 import type { ToolNames } from '#inference/tools.ts'
 import { readJsonText, readRecords, readString } from '#inference/upstream-fields.ts'
-import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
+import { asRecord, isRecord, type JsonObject, omitFields } from '#lib/json.ts'
 import { Citations } from './citations.ts'
 import { AudioReader, imageItem } from './media.ts'
 import type { TextField } from './read.ts'
@@ -25,7 +25,6 @@ export type ContentOptions = {
 const imagesMax = 64
 
 type BlockKind = 'answer' | 'refusal' | 'reasoning'
-
 type Logprobs = readonly TokenLogprob[] | undefined
 
 /** The most whitespace that is held because it may separate two blocks, in characters. */
@@ -85,28 +84,15 @@ export class Content {
 
   /** Reads a message that repeats the whole response: only content that no delta contained. */
   readMessage(message: JsonObject, out: GenerationEvent[], logprobs: Logprobs) {
-    if (!this.#hasRead) {
-      this.read(message, out, logprobs)
-      return
-    }
-    const { content, refusal, annotations, images, audio, tool_calls, function_call } = message
-    const { reasoning, reasoning_content, thinking, reasoning_details, extra_content } = message
-    const missing = {
-      ...(this.#sawText ? {} : { content, refusal }),
-      ...(this.#sawReasoning ? {} : { reasoning, reasoning_content, thinking }),
-      ...(this.hasCalls ? {} : { tool_calls, function_call }),
-      ...(this.#images > 0 ? {} : { images }),
-      ...(this.#audio !== null ? {} : { audio }),
-      ...(this.#vendor !== null ? {} : { reasoning_details, extra_content }),
-      annotations,
-    }
-    this.read(missing, out, logprobs)
-  }
-
-  /** Whether any delta held content. */
-  get #hasRead(): boolean {
-    const sawBlock = this.#sawText || this.#sawReasoning || this.hasCalls
-    return sawBlock || this.#images > 0 || this.#audio !== null || this.#vendor !== null
+    const seen = [
+      ...(this.#sawText ? ['content', 'refusal'] : []),
+      ...(this.#sawReasoning ? ['reasoning', 'reasoning_content', 'thinking'] : []),
+      ...(this.hasCalls ? ['tool_calls', 'function_call'] : []),
+      ...(this.#images > 0 ? ['images'] : []),
+      ...(this.#audio === null ? [] : ['audio']),
+      ...(this.#vendor === null ? [] : ['reasoning_details', 'extra_content']),
+    ]
+    this.read(seen.length === 0 ? message : omitFields(message, seen), out, logprobs)
   }
 
   /** Reads an increment that contains only text, in this field. */

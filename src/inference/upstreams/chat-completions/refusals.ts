@@ -1,7 +1,7 @@
 import { refusalText } from '#inference/upstream-error.ts'
 import { readRecords } from '#inference/upstream-fields.ts'
 import type { AppError } from '#lib/errors.ts'
-import type { JsonObject } from '#lib/json.ts'
+import { type JsonObject, omitFields } from '#lib/json.ts'
 import { createLru } from '#lib/lru.ts'
 
 /**
@@ -47,8 +47,8 @@ export function readRefusal(error: AppError, body: JsonObject): string[] | null 
 /** The request without these fields. */
 export function withoutFields(body: JsonObject, fields: ReadonlySet<string>): JsonObject {
   if (fields.size === 0) return body
-  const drop = (record: JsonObject): JsonObject =>
-    Object.fromEntries(Object.entries(record).filter(([name]) => !fields.has(name)))
+  const names = [...fields]
+  const drop = (record: JsonObject) => omitFields(record, names)
   const messages = readRecords(body['messages']).map((message) => {
     const calls = readRecords(message['tool_calls']).map(drop)
     return { ...drop(message), ...(calls.length === 0 ? {} : { tool_calls: calls }) }

@@ -4,6 +4,7 @@ import type { GenerationRequest } from '#inference/request.ts'
 import { callIdsOf } from '#inference/tool-calls.ts'
 import { createToolNames } from '#inference/tools.ts'
 import type { Adapter } from '#inference/upstream.ts'
+import type { CancelSignal } from '#lib/cancellation.ts'
 import { failureOf, LlamaDecoder } from './decode.ts'
 import { encodePrompt } from './encode.ts'
 import { LoadedModels, type ModelSlot } from './loaded-models.ts'
@@ -125,7 +126,7 @@ function encodeRequest(request: GenerationRequest, seed: number | undefined) {
 async function* streamCall(
   slot: ModelSlot,
   prompt: Prompt,
-  { decoder, signal, log }: { decoder: LlamaDecoder; signal: AbortSignal; log: LlamaLog },
+  { decoder, signal, log }: { decoder: LlamaDecoder; signal: CancelSignal; log: LlamaLog },
 ): AsyncGenerator<EventBatch, void, void> {
   const call = slot.process.startCall('generate', prompt)
   // The slot is released when the process reports it, however this ends.
@@ -152,7 +153,7 @@ async function* streamCall(
   }
 }
 
-async function awaitCount(call: ModelCall, signal: AbortSignal): Promise<number> {
+async function awaitCount(call: ModelCall, signal: CancelSignal): Promise<number> {
   for (;;) {
     const { ending } = await call.take(signal)
     if (ending?.type === 'counted') return ending.tokens

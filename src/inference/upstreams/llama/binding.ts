@@ -1,3 +1,4 @@
+import type { CancelSignal } from '#lib/cancellation.ts'
 import type { JsonObject } from '#lib/json.ts'
 import type { ChatFunction, ChatItem } from './wire.ts'
 
@@ -82,7 +83,7 @@ type LlamaChat = {
 }
 
 export type GenerateOptions = {
-  signal: AbortSignal
+  signal: CancelSignal
   maxTokens: number
   temperature: number
   topP?: number

@@ -1,3 +1,4 @@
+import type { CancelSignal } from '#lib/cancellation.ts'
 import { AppError } from '#lib/errors.ts'
 import type { LocalModel, ModelFile } from './model-files.ts'
 import type { LlamaLog, ModelProcess } from './model-process.ts'
@@ -41,7 +42,7 @@ export class LoadedModels {
   }
 
   /** Acquires a slot and loads the model if needed. Rejects with an `AppError` or the signal's reason. */
-  async acquire(file: ModelFile, signal: AbortSignal): Promise<ModelSlot> {
+  async acquire(file: ModelFile, signal: CancelSignal): Promise<ModelSlot> {
     const entry = this.#entryOf(file)
     clearTimeout(entry.idleTimer)
     const free = await entry.slots.acquire(signal)
@@ -62,7 +63,7 @@ export class LoadedModels {
   }
 
   /** The process of a model, which is loaded only if no other model has to be unloaded. */
-  async loadWithoutEviction(file: ModelFile, signal: AbortSignal): Promise<ModelProcess> {
+  async loadWithoutEviction(file: ModelFile, signal: CancelSignal): Promise<ModelProcess> {
     return unlessAborted(this.#processOf(this.#entryOf(file), false), signal)
   }
 
@@ -224,7 +225,7 @@ class ModelEntry {
 }
 
 /** The outcome, or the signal's reason as soon as it aborts; the work itself continues. */
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+async function unlessAborted<T>(work: Promise<T>, signal: CancelSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   aborted.catch(() => {})
   const stop = () => reject(signal.reason)

@@ -1,3 +1,4 @@
+import type { CancelSignal } from '#lib/cancellation.ts'
 import type { AppError } from '#lib/errors.ts'
 import type { Ending, Piece } from './wire.ts'
 
@@ -34,7 +35,7 @@ export class ModelCall {
    * once the call has ended. Rejects with the signal's reason, or with an `AppError` when the process
    * exited.
    */
-  async take(signal: AbortSignal) {
+  async take(signal: CancelSignal) {
     const stopWaiting = () => this.#wake()
     signal.addEventListener('abort', stopWaiting, { once: true })
     while (!this.#hasOutput() && !signal.aborted) {

@@ -1,3 +1,4 @@
+import type { CancelSignal } from '#lib/cancellation.ts'
 import { AppError } from '#lib/errors.ts'
 
 /** The `Retry-After` of a full queue. */
@@ -27,7 +28,7 @@ export function createSlots({ slotsMax, queueMax }: { slotsMax: number; queueMax
      * Resolves with a function that releases the slot. Rejects with the signal's reason, or with
      * `upstream_overloaded` when the queue is full.
      */
-    async acquire(signal: AbortSignal): Promise<() => void> {
+    async acquire(signal: CancelSignal): Promise<() => void> {
       signal.throwIfAborted()
       if (inUse < slotsMax) return acquireNow()
       if (queue.size >= queueMax) {

@@ -1,0 +1,67 @@
+/** What code that can be cancelled needs. Every `AbortSignal` is one. */
+export type CancelSignal = Pick<AbortSignal, 'aborted' | 'reason' | 'throwIfAborted'> & {
+  addEventListener(type: 'abort', listener: () => void, options?: { once: true }): void
+  removeEventListener(type: 'abort', listener: () => void): void
+}
+
+/**
+ * A cancel signal and its controller in one. Each request to an upstream has one, and an
+ * `AbortController` with its signal and a listener costs as much as encoding the request.
+ */
+export class Cancellation implements CancelSignal {
+  aborted = false
+  reason: unknown = undefined
+  #listeners: readonly (() => void)[] = none
+  readonly #followed: CancelSignal | null
+  readonly #follow: (() => void) | null
+
+  /** Follows another signal until it is released. */
+  constructor(followed: CancelSignal | null = null) {
+    this.#followed = followed
+    this.#follow = followed === null ? null : () => this.abort(followed.reason)
+    if (followed === null || this.#follow === null) return
+    if (followed.aborted) this.#follow()
+    else followed.addEventListener('abort', this.#follow, { once: true })
+  }
+
+  /** Without a reason it is that of an `AbortController`. */
+  abort(reason: unknown = new DOMException('The operation was aborted.', 'AbortError')) {
+    if (this.aborted) return
+    this.aborted = true
+    this.reason = reason
+    const listeners = this.#listeners
+    this.#listeners = none
+    for (const listener of listeners) listener()
+  }
+
+  release() {
+    if (this.#follow !== null) this.#followed?.removeEventListener('abort', this.#follow)
+  }
+
+  throwIfAborted() {
+    if (this.aborted) throw this.reason
+  }
+
+  addEventListener(_type: 'abort', listener: () => void) {
+    this.#listeners = this.#listeners.length === 0 ? [listener] : [...this.#listeners, listener]
+  }
+
+  removeEventListener(_type: 'abort', removed: () => void) {
+    this.#listeners =
+      this.#listeners.length === 1 && this.#listeners[0] === removed
+        ? none
+        : this.#listeners.filter((listener) => listener !== removed)
+  }
+}
+
+const none: readonly (() => void)[] = []
+
+/** The same as an `AbortSignal`, for functions of the runtime. */
+export function toAbortSignal(signal: CancelSignal): AbortSignal {
+  if (signal instanceof AbortSignal) return signal
+  const controller = new AbortController()
+  const abort = () => controller.abort(signal.reason)
+  if (signal.aborted) abort()
+  else signal.addEventListener('abort', abort, { once: true })
+  return controller.signal
+}
