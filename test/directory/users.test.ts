@@ -168,12 +168,16 @@ describe('a disabled user', () => {
   test('stays rejected while the database is unreachable; other users are served', async () => {
     const database = await openTestDatabase()
     const gateway = await startGateway(database, { keyCacheMs: 0 })
+    // Called after the gateway, which empties its cache again when its own notification arrives.
+    const notified: string[] = []
+    await database.listen('auth', { onMessage: (text) => notified.push(text), onGap: () => {} })
     const [bad, good] = [gateway.token('bad', ['users']), gateway.token('good', ['users'])]
     const { key } = await makeKey(gateway, bad)
     await gateway.send('POST /v1/groups', { json: { name: 'staff', permissions: [] } })
     await gateway.statusOf(good)
     await gateway.send(`PUT /v1/groups/staff/members/${userIdOf('good')}`)
     await gateway.send(`PATCH ${at('bad')}`, { json: { disabled: true } })
+    await eventually('the change is known', () => notified.includes(`user:${userIdOf('bad')}`))
     const statuses = () => Promise.all([bad, key, good].map(gateway.statusOf))
     expect(await statuses()).toEqual([401, 401, 200])
     await database.close()

@@ -24,7 +24,9 @@ const isEmpty = async () => (await fixture.rows()).length === 0
 
 /** As if another worker had claimed all jobs. */
 function loseLeases(claim: string): Promise<unknown> {
-  return fixture.database.drizzle.execute(`update job set locked_by = '${claim}'`)
+  return fixture.database.drizzle.execute(
+    `update job set locked_by = '${claim}', locked_until = now() + interval '1 hour'`,
+  )
 }
 
 describe('a lease', () => {

@@ -4,7 +4,10 @@ import { eventFrame, toLine } from '#http/frame-text.ts'
 export const doneFrame = 'data: [DONE]\n\n'
 
 /** Writes the frames of a response. */
-export type Frames = Pick<FrameWriter, 'isSilent' | 'frame' | 'delta' | 'next' | 'rewind'>
+export type Frames = Pick<
+  FrameWriter,
+  'isSilent' | 'frame' | 'lifecycle' | 'delta' | 'next' | 'rewind'
+>
 
 /** The parts of a delta frame around its text, created once per block. */
 export type DeltaHead = { readonly before: string; readonly after: string }
@@ -21,6 +24,14 @@ export class FrameWriter {
 
   frame(type: string, fields: object): string {
     return eventFrame(type, { type, sequence_number: this.#sequence++, ...fields })
+  }
+
+  /** A frame with the response, given as JSON on one line. */
+  lifecycle(type: string, response: string, fields: object = {}): string {
+    const others = toLine(fields).slice(1, -1)
+    const end = others === '' ? '' : `,${others}`
+    const head = `event: ${type}\ndata: {"type":"${type}","sequence_number":${this.#sequence++}`
+    return `${head},"response":${response}${end}}\n\n`
   }
 
   /** Hot path: the JSON of a delta is precomputed except for its text. */
@@ -43,6 +54,7 @@ export class FrameWriter {
 export const silentFrames: Frames = {
   isSilent: true,
   frame: () => '',
+  lifecycle: () => '',
   delta: () => '',
   next: () => 0,
   rewind: () => {},

@@ -1,3 +1,4 @@
+import { toLine } from '#http/frame-text.ts'
 import type { FinishReason, GenerationEvent, Usage } from '#inference/events.ts'
 import type { AppError } from '#lib/errors.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
@@ -51,13 +52,16 @@ export function createResponseRenderer(options: RendererOptions): ResponseRender
     output: items.output(form),
     ...echo,
   })
-  const lifecycle = (type: string, fields: object = {}) =>
-    options.stream ? frames.frame(type, { response: result(), ...fields }) : ''
+  const lifecycle = (type: string, fields?: object) =>
+    options.stream ? frames.lifecycle(type, toLine(result()), fields) : ''
   const open = () => {
     if (isOpened) return ''
     isOpened = true
-    const created = options.framesBefore === 0 ? lifecycle('response.created') : ''
-    return created + lifecycle('response.in_progress')
+    if (!options.stream) return ''
+    // Instructions and tools in it may be long.
+    const response = toLine(result())
+    const created = options.framesBefore === 0 ? frames.lifecycle('response.created', response) : ''
+    return created + frames.lifecycle('response.in_progress', response)
   }
   const terminal = (fields?: object) => {
     const { error, status } = ending

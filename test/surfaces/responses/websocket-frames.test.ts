@@ -165,8 +165,10 @@ describe('requests during a running one', () => {
     await upstream.until(({ requests }) => requests.length === requestCount + 1)
     for (let at = 0; at < turnsQueuedMax; at++) client.send(asFrame({ stream_id: `wait ${at}` }))
     client.send(asFrame({ stream_id: 'too many' }))
-    await eventually('one is refused', () => client.texts.some((line) => line.includes('429')))
-    const refusal = JSON.parse(client.texts.find((line) => line.includes('429')) ?? '')
+    await eventually('one is refused', () =>
+      client.texts.some((line) => line.includes('"status":429')),
+    )
+    const refusal = JSON.parse(client.texts.find((line) => line.includes('"status":429')) ?? '')
     expect(refusal).toMatchObject({
       type: 'error',
       status: 429,
@@ -198,8 +200,10 @@ describe('requests during a running one', () => {
     const long = 'x'.repeat(requestBytesMax * 0.6)
     client.send(asFrame({ input: long, stream_id: 'long' }))
     client.send(asFrame({ input: long, stream_id: 'too long' }))
-    await eventually('one is refused', () => client.texts.some((line) => line.includes('429')))
-    const refusal = client.texts.find((line) => line.includes('429'))
+    await eventually('one is refused', () =>
+      client.texts.some((line) => line.includes('"status":429')),
+    )
+    const refusal = client.texts.find((line) => line.includes('"status":429'))
     expect(JSON.parse(refusal ?? '')).toMatchObject({ stream_id: 'too long' })
     client.socket.destroy()
     upstream.answer({ body: whole })
