@@ -51,7 +51,7 @@ function cpuTable(results: readonly EventsResult[], pair: Pair): string {
 
 function budgetOf({ isRelay }: Pair, { streams, tokensPerSecond }: StreamLoad): string {
   if (streams !== budgetStreams || tokensPerSecond === 0) return ''
-  return isRelay ? '≤ 1.2 × nginx' : '≤ 1.8 × nginx'
+  return isRelay ? '≤ 1.3 × nginx' : '≤ 1.5 × nginx'
 }
 
 /** Lateness of events and memory per stream. */
