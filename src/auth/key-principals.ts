@@ -6,7 +6,7 @@ import { credentialsCachedMax } from './credentials.ts'
 import type { GroupRights } from './groups.ts'
 import { hashApiKey, isApiKey } from './key-format.ts'
 import { lastUseGrainMs, type StoredKey } from './key-store.ts'
-import { type Principal, userDisabled } from './principal.ts'
+import { type Bearer, type Principal, principalOf, userDisabled } from './principal.ts'
 import type { AuthStore } from './store.ts'
 
 export type KeyPrincipals = ReturnType<typeof createKeyPrincipals>
@@ -27,7 +27,7 @@ const outageTrustMs = 300_000
 
 type CachedKey = {
   key: StoredKey
-  bearer: Omit<Principal, 'groups' | 'permissions'>
+  bearer: Bearer
   /** When it was read from the database. */
   confirmedAt: number
 }
@@ -76,7 +76,7 @@ export function createKeyPrincipals(options: KeyPrincipalsOptions) {
       }
       if (key.disabledAt !== null) throw userDisabled('invalid_api_key')
       usage.record(key.keyId)
-      return { ...bearer, ...groups.of(key.membership) }
+      return principalOf(bearer, groups.of(key.membership))
     },
     /** Drops a key, the keys of a user, or all keys from the cache. */
     invalidate(which: { keyId?: string; userId?: string } = {}): void {

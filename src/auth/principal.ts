@@ -16,6 +16,23 @@ export type Principal = {
     | { readonly kind: 'api-key'; readonly keyId: string }
 }
 
+/** What a credential says about its principal, without the rights of this moment. */
+export type Bearer = Omit<Principal, 'groups' | 'permissions'>
+
+const principals = new WeakMap<Bearer, Principal>()
+
+/** Built anew only when the rights have changed, since every request of a cached credential needs it. */
+export function principalOf(
+  bearer: Bearer,
+  rights: Pick<Principal, 'groups' | 'permissions'>,
+): Principal {
+  const known = principals.get(bearer)
+  if (known?.permissions === rights.permissions) return known
+  const principal = { ...bearer, ...rights }
+  principals.set(bearer, principal)
+  return principal
+}
+
 /** The prefix of subjects of service accounts; a token with such a subject is refused. */
 const servicePrefix = 'sluice-service:'
 const serviceSubject = /^sluice-service:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/

@@ -4,7 +4,7 @@ import { setBounded } from '#lib/single-flight.ts'
 import type { Log } from '#telemetry/log.ts'
 import { credentialsCachedMax } from './credentials.ts'
 import type { GroupRights, Membership } from './groups.ts'
-import { type Principal, userDisabled, userIdOf } from './principal.ts'
+import { type Bearer, type Principal, principalOf, userDisabled, userIdOf } from './principal.ts'
 import type { AuthStore, RecordedUser } from './store.ts'
 import type { TokenClaims, TokenVerifier } from './tokens.ts'
 
@@ -24,10 +24,8 @@ const cacheMs = 60_000
 const unrecordedCacheMs = 5_000
 
 type CachedToken = {
-  bearer: Omit<Principal, 'groups' | 'permissions'>
+  bearer: Bearer
   membership: Membership
-  /** With the rights of the membership when it was last used. */
-  principal: Principal | null
   isDisabled: boolean
   expiresAtMs: number
   cachedUntil: number
@@ -53,7 +51,6 @@ export function createTokenPrincipals(options: TokenPrincipalsOptions) {
     return {
       bearer: { userId, subject, name: claims.name ?? name, credential: { kind: 'jwt' } },
       membership: { idpGroups: claims.groups, manual },
-      principal: null,
       isDisabled,
       expiresAtMs: claims.expiresAtS * 1000,
       cachedUntil: performance.now() + (isRecorded ? cacheMs : unrecordedCacheMs),
@@ -73,11 +70,7 @@ export function createTokenPrincipals(options: TokenPrincipalsOptions) {
         now().getTime() < known.expiresAtMs
       const verified = isTrusted ? known : await cache.load(id, () => verify(token))
       if (verified.isDisabled) throw userDisabled('invalid_token')
-      const rights = groups.of(verified.membership)
-      const { principal } = verified
-      if (principal?.permissions === rights.permissions) return principal
-      verified.principal = { ...verified.bearer, ...rights }
-      return verified.principal
+      return principalOf(verified.bearer, groups.of(verified.membership))
     },
     /** Drops the tokens of a user, or all tokens from the cache. */
     invalidate({ userId }: { userId?: string } = {}): void {

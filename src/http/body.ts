@@ -27,10 +27,7 @@ export async function readJsonBody(
   const encoding = request.headers.get('content-encoding') ?? 'identity'
   checkEncoding(encoding)
   const received = await readBytes(request, limits)
-  const isPlain = encoding === 'identity'
-  const bytes = isPlain
-    ? received
-    : await decompressBody(received, encoding, limits.requestBytesMax)
+  const bytes = await decompressBody(received, encoding, limits.requestBytesMax)
   if (bytes.length === 0) {
     throw new AppError('malformed_json', 'The request body is empty; send a JSON object.')
   }

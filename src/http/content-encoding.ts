@@ -10,20 +10,18 @@ import { zstdParams } from '#lib/zstd.ts'
  * Throws `request_too_large` past `bytesMax`, `invalid_request` for corrupt data, and
  * `unsupported_encoding` for an unknown encoding or several of them.
  */
-export async function decompressBody(
+export function decompressBody(
   bytes: Uint8Array,
   encoding: string,
   bytesMax: number,
-): Promise<Uint8Array> {
+): Uint8Array | Promise<Uint8Array> {
   const decompress = findDecompressor(encoding)
   if (decompress === null) return bytes
-  try {
-    return await decompress(bytes, bytesMax)
-  } catch (cause) {
+  return decompress(bytes, bytesMax).catch((cause: unknown) => {
     if (isTooLong(cause)) throw bodyTooLarge(bytesMax)
     const sentence = `The request body is not valid ${encoding.trim()} data.`
     throw new AppError('invalid_request', sentence, { cause })
-  }
+  })
 }
 
 /** Throws `unsupported_encoding` before the body is read. */

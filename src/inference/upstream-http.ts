@@ -1,4 +1,4 @@
-import { cachedByKey } from '#lib/cached-by-key.ts'
+import { cachedByKey, cachedByText } from '#lib/cached-by-key.ts'
 import type { AppError, RelayedError } from '#lib/errors.ts'
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import { consume } from '#lib/pull-iterator.ts'
@@ -20,34 +20,36 @@ export type RelayError = (response: { status: number; body: string }) => Relayed
 
 type Headers = Readonly<Record<string, string>>
 
-const headerSets = cachedByKey((_upstream: Upstream) => new Map<string, Headers>())
+/** Types that are accepted of an upstream, and paths of its API. */
+const perUpstreamMax = 16
+
+const headersOf = cachedByKey((upstream: Upstream) =>
+  cachedByText(
+    perUpstreamMax,
+    (accept): Headers => ({
+      ...(upstream.key === undefined ? {} : { authorization: `Bearer ${upstream.key}` }),
+      ...upstream.headers,
+      accept,
+      'content-type': 'application/json',
+    }),
+  ),
+)
 
 /**
- * The headers of a request to an upstream, which accepts few types. None of them come from the client's
- * request, so each set is built once; the transport keeps it in its rendered form.
+ * The headers of a request to an upstream. None of them come from the client's request, so each set is
+ * built once; the transport keeps it in its rendered form.
  */
 export function requestHeaders(upstream: Upstream, accept: string): Headers {
-  const sets = headerSets(upstream)
-  const known = sets.get(accept)
-  if (known !== undefined) return known
-  const headers = {
-    ...(upstream.key === undefined ? {} : { authorization: `Bearer ${upstream.key}` }),
-    ...upstream.headers,
-    accept,
-    'content-type': 'application/json',
-  }
-  sets.set(accept, headers)
-  return headers
+  return headersOf(upstream)(accept)
 }
 
-const urls = cachedByKey((_upstream: Upstream) => new Map<string, string>())
+const urlsOf = cachedByKey(({ baseUrl }: Upstream) =>
+  cachedByText(perUpstreamMax, (path) => baseUrl + path),
+)
 
 /** The same string for every request, so that looking it up needs no hash of a new one. */
 export function urlOf(upstream: Upstream, path: string): string {
-  const known = urls(upstream)
-  const url = known.get(path) ?? upstream.baseUrl + path
-  known.set(path, url)
-  return url
+  return urlsOf(upstream)(path)
 }
 
 export function isSuccess({ status }: UpstreamHttpResponse): boolean {

@@ -9,3 +9,18 @@ export function cachedByKey<Key extends WeakKey, T>(compute: (key: Key) => T): (
     return result
   }
 }
+
+/** The function with its first results cached, by their text. */
+export function cachedByText<T>(
+  resultsMax: number,
+  compute: (text: string) => T,
+): (text: string) => T {
+  const results = new Map<string, T>()
+  return (text) => {
+    const known = results.get(text)
+    if (known !== undefined) return known
+    const result = compute(text)
+    if (results.size < resultsMax) results.set(text, result)
+    return result
+  }
+}

@@ -55,13 +55,3 @@ export class Cancellation implements CancelSignal {
 }
 
 const none: readonly (() => void)[] = []
-
-/** The same as an `AbortSignal`, for functions of the runtime. */
-export function toAbortSignal(signal: CancelSignal): AbortSignal {
-  if (signal instanceof AbortSignal) return signal
-  const controller = new AbortController()
-  const abort = () => controller.abort(signal.reason)
-  if (signal.aborted) abort()
-  else signal.addEventListener('abort', abort, { once: true })
-  return controller.signal
-}

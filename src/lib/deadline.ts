@@ -53,7 +53,7 @@ export class Watchdog {
 }
 
 /** An abort controller that follows another signal until it is released. */
-export function followSignal(signal: AbortSignal): {
+export function followSignal(signal: CancelSignal): {
   controller: AbortController
   release: () => void
 } {
@@ -62,6 +62,11 @@ export function followSignal(signal: AbortSignal): {
   if (signal.aborted) follow()
   else signal.addEventListener('abort', follow, { once: true })
   return { controller, release: () => signal.removeEventListener('abort', follow) }
+}
+
+/** The same signal for functions of the runtime, which take no other. */
+export function toAbortSignal(signal: CancelSignal): AbortSignal {
+  return signal instanceof AbortSignal ? signal : followSignal(signal).controller.signal
 }
 
 /** Waits, and rejects with the signal's reason as soon as it aborts. */

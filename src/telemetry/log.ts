@@ -1,3 +1,5 @@
+import { cachedByText } from '#lib/cached-by-key.ts'
+
 /** A structured log: one sentence that never varies, and fields that do. */
 export type Log = {
   readonly [level in LogLevel]: (message: string, fields?: LogFields) => void
@@ -73,20 +75,11 @@ function renderJson({ time, level, message }: LineHead, fields: LogFields): stri
   return `${line}}`
 }
 
-const messageField = cachedByText((message) => `,"message":${JSON.stringify(message)}`)
-const fieldStart = cachedByText((name) => `,${JSON.stringify(name)}:`)
-
-/** The function with its first results cached. */
-function cachedByText<T>(render: (text: string) => T): (text: string) => T {
-  const known = new Map<string, T>()
-  return (text) => {
-    const found = known.get(text)
-    if (found !== undefined) return found
-    const rendered = render(text)
-    if (known.size < templatesMax) known.set(text, rendered)
-    return rendered
-  }
-}
+const messageField = cachedByText(
+  templatesMax,
+  (message) => `,"message":${JSON.stringify(message)}`,
+)
+const fieldStart = cachedByText(templatesMax, (name) => `,${JSON.stringify(name)}:`)
 
 function jsonOf(name: string, value: unknown): string {
   if (value === null) return 'null'
@@ -101,8 +94,8 @@ function jsonOf(name: string, value: unknown): string {
 
 /** Names of models and upstreams repeat in most lines. */
 const cachedCharsMax = 64
-const redactedText = cachedByText((text) => JSON.stringify(redact(text)))
-const isSecretField = cachedByText((name) => secretField.test(name))
+const redactedText = cachedByText(templatesMax, (text) => JSON.stringify(redact(text)))
+const isSecretField = cachedByText(templatesMax, (name) => secretField.test(name))
 
 /** A text with every credential in it replaced. */
 export function redact(text: string): string {

@@ -107,9 +107,7 @@ export function createReceiver({
         const hasForm = /^multipart\//i.test(request.headers.get('content-type') ?? '')
         const contentLength = Number(request.headers.get('content-length') ?? 0)
         if (contentLength > bytesMax + (hasForm ? multipartOverheadBytesMax : 0)) {
-          throw new AppError('request_too_large', `A ${what} may have at most ${bytesMax} bytes.`, {
-            code: 'file_too_large',
-          })
+          throw tooLarge(what, bytesMax)
         }
         if (formField !== null && (hasForm || !acceptsRaw)) {
           return receiveForm(request, { formField, bytesMax })
@@ -119,4 +117,10 @@ export function createReceiver({
       })
     },
   }
+}
+
+export function tooLarge(what: UploadForm['what'], bytesMax: number): AppError {
+  return new AppError('request_too_large', `A ${what} may have at most ${bytesMax} bytes.`, {
+    code: 'file_too_large',
+  })
 }

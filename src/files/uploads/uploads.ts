@@ -1,6 +1,6 @@
 import type { Transaction } from '#db/client.ts'
 import { detectMimeType } from '#files/content/mime-type.ts'
-import type { Receiver } from '#files/content/receive.ts'
+import { type Receiver, tooLarge } from '#files/content/receive.ts'
 import { parseName } from '#files/names.ts'
 import type { FileRecord } from '#files/record.ts'
 import type { Files } from '#files/tree.ts'
@@ -119,7 +119,7 @@ export function createUploads({ files, storage, settings, receiver, now, ...deps
       { filename, purpose, bytes, expires_after: expiry }: NewUpload,
     ): Promise<UploadRecord> {
       const bytesMax = settings.current().files.max_bytes
-      if (bytes > bytesMax) throw fileTooLarge(bytesMax)
+      if (bytes > bytesMax) throw tooLarge('file', bytesMax)
       const createdAt = now()
       const upload: UploadRow = {
         id: Bun.randomUUIDv7(),
@@ -153,7 +153,7 @@ export function createUploads({ files, storage, settings, receiver, now, ...deps
       inPending(principal, uploadId, async (transaction) => {
         const bytesMax = settings.current().files.max_bytes
         const total = await totalOfParts(transaction, uploadId)
-        if (total.bytes + content.bytes > bytesMax) throw fileTooLarge(bytesMax)
+        if (total.bytes + content.bytes > bytesMax) throw tooLarge('file', bytesMax)
         if (total.count >= partsMax) {
           throw new AppError('invalid_request', `An upload may have ${partsMax} parts.`)
         }
@@ -227,12 +227,6 @@ function requirePending({ status, expiresAt }: UploadRow, time: Date): void {
 
 function refusedCompletion(param: string, sentence: string): AppError {
   return new AppError('invalid_request', sentence, { param })
-}
-
-function fileTooLarge(bytesMax: number): AppError {
-  return new AppError('request_too_large', `A file may have at most ${bytesMax} bytes.`, {
-    code: 'file_too_large',
-  })
 }
 
 function digestOf(partIds: readonly string[]): string {

@@ -1,6 +1,7 @@
 import type { Transport, UpstreamHttpRequest } from '#inference/transport.ts'
 import { chunkOf } from '#inference/transport.ts'
-import { type CancelSignal, toAbortSignal } from '#lib/cancellation.ts'
+import type { CancelSignal } from '#lib/cancellation.ts'
+import { toAbortSignal } from '#lib/deadline.ts'
 import type { AppError } from '#lib/errors.ts'
 import { ChunkQueue } from './chunk-queue.ts'
 import { decodeContent } from './content-decoding.ts'

@@ -22,7 +22,8 @@ export class HeadReader {
   /** Set once the head is complete. */
   head: ResponseHead | null = null
   readonly #bytesMax: number
-  #lines: string[] = []
+  /** The lines before `#line`. */
+  #text = ''
   #line = ''
   #bytesSeen = 0
   #interimResponses = 0
@@ -45,12 +46,8 @@ export class HeadReader {
     const end = bytes.indexOf(headEnd, from) + headEnd.length
     if (end - from < headEnd.length || end - from > this.#bytesMax) return 0
     const text = bytes.toString('latin1', from, end)
-    if (!finalHead.test(text)) return 0
-    this.head = {
-      status: Number(text.slice(statusAt, statusAt + 3)),
-      headers: new HeaderText(text),
-      minorVersion: text.charCodeAt(preface.length) - zeroCode,
-    }
+    if (!validHead.test(text) || text[statusAt] === '1') return 0
+    this.head = headOf(text)
     return end
   }
 
@@ -63,7 +60,7 @@ export class HeadReader {
       this.#line += bytes.toString('latin1', at, end)
       this.#bytesSeen += end - at
       if (this.#bytesSeen > this.#bytesMax) throw invalidResponse('the head is too long')
-      if (this.#lines.length === 0 && known < preface.length) requirePreface(this.#line)
+      if (this.#text === '' && known < preface.length) requirePreface(this.#line)
       if (lineFeed === -1) return -1
       at = end
       const line = this.#line
@@ -75,12 +72,10 @@ export class HeadReader {
   /** Returns whether this line completes the head of the final response. */
   #readLine(line: string): boolean {
     if (!line.endsWith('\r\n')) throw invalidResponse('a line of the head does not end with CRLF')
-    if (line !== '\r\n') {
-      this.#lines.push(line.slice(0, -2))
-      return false
-    }
-    const head = parseHead(this.#lines)
-    this.#lines = []
+    this.#text += line
+    if (line !== '\r\n') return false
+    const head = parseHead(this.#text)
+    this.#text = ''
     if (head.status >= 200) {
       this.head = head
       return true
@@ -97,9 +92,10 @@ export class HeadReader {
 const headEnd = Buffer.from('\r\n\r\n')
 const statusAt = 'HTTP/1.1 '.length
 const zeroCode = 0x30
-/** A valid head of a response that is not interim. */
-const finalHead =
-  /^HTTP\/1\.[01] [2-5]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?\r\n(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n$/
+const statusLine = /^HTTP\/1\.[01] [1-5]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?\r\n/
+const validHead = new RegExp(
+  `${statusLine.source}(?:[!#$%&'*+\\-.^_\`|~0-9A-Za-z]+:[\\t\\x20-\\x7e\\x80-\\xff]*\\r\\n)*\\r\\n$`,
+)
 
 /** The headers in the text of a head. Few of them are read, so they are found when they are asked for. */
 class HeaderText implements ResponseHeaders {
@@ -139,23 +135,19 @@ function requirePreface(start: string) {
   }
 }
 
-function parseHead(lines: readonly string[]): ResponseHead {
-  const [statusLine = '', ...fieldLines] = lines
-  const [, minorVersion, status] = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: |$)/.exec(statusLine) ?? []
-  if (minorVersion === undefined || status === undefined || !isFieldValue(statusLine)) {
-    throw invalidResponse('the status line is malformed')
+function parseHead(text: string): ResponseHead {
+  if (validHead.test(text)) return headOf(text)
+  const part = statusLine.test(text) ? 'a header' : 'the status line'
+  throw invalidResponse(`${part} is malformed`)
+}
+
+/** Of a valid text. */
+function headOf(text: string): ResponseHead {
+  return {
+    status: Number(text.slice(statusAt, statusAt + 3)),
+    headers: new HeaderText(text),
+    minorVersion: text.charCodeAt(preface.length) - zeroCode,
   }
-  const headers = new Map<string, string>()
-  for (const line of fieldLines) {
-    const colon = line.indexOf(':')
-    const name = line.slice(0, Math.max(colon, 0)).toLowerCase()
-    const field = line.slice(colon + 1)
-    if (!isFieldName(name) || !isFieldValue(field)) throw invalidResponse('a header is malformed')
-    const value = field.trim()
-    const earlier = headers.get(name)
-    headers.set(name, earlier === undefined ? value : `${earlier}, ${value}`)
-  }
-  return { status: Number(status), headers, minorVersion: Number(minorVersion) }
 }
 
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
