@@ -56,30 +56,24 @@ test('an engine that stalls is replaced', async () => {
   expect(engine.running()).toBe(0)
 })
 
-test('an engine that returns no text for speech is replaced without loss', async () => {
-  const engine = createScriptedEngine({ scripts: [{ muteFromMs: 4_000 }] })
-  const recorder = await recordEngines({ engines: [engine], settings: { muteMs: 3_000 } })
-  await recorder.write(speech.samples)
-  const { stats } = await recorder.end()
-  expect(recorder.words()).toEqual(allWords)
-  expect(recorder.warnings()).toEqual(['engine_mute', 'engine_rollover'])
-  expect(recorder.of('warning')[0]?.details).toMatchObject({ start_ms: 5_000, replaced: true })
-  expect(stats.untranscribedMs).toBe(0)
-})
-
 /** It would not count as mute; with this much audio without a final it is asked for its finals. */
 const fullSoon = { muteMs: 60_000, replayMsMax: 3_000 }
 
-test('speech that an engine omits when asked for finals is given to another one', async () => {
-  const engine = createScriptedEngine({ scripts: [{ muteFromMs: 4_000 }] })
-  const recorder = await recordEngines({ engines: [engine], settings: fullSoon })
-  await recorder.write(speech.samples)
-  const { stats } = await recorder.end()
-  expect(recorder.words()).toEqual(allWords)
-  expect(recorder.warnings()).toEqual(['engine_mute', 'engine_rollover'])
-  expect(recorder.of('warning')[0]?.details).toMatchObject({ start_ms: 5_000, replaced: true })
-  expect(stats.untranscribedMs).toBe(0)
-})
+for (const [title, settings] of [
+  ['an engine that returns no text for speech is replaced without loss', { muteMs: 3_000 }],
+  ['speech that an engine omits when asked for finals is given to another one', fullSoon],
+] as const) {
+  test(title, async () => {
+    const engine = createScriptedEngine({ scripts: [{ muteFromMs: 4_000 }] })
+    const recorder = await recordEngines({ engines: [engine], settings })
+    await recorder.write(speech.samples)
+    const { stats } = await recorder.end()
+    expect(recorder.words()).toEqual(allWords)
+    expect(recorder.warnings()).toEqual(['engine_mute', 'engine_rollover'])
+    expect(recorder.of('warning')[0]?.details).toMatchObject({ start_ms: 5_000, replaced: true })
+    expect(stats.untranscribedMs).toBe(0)
+  })
+}
 
 test('speech that two engines omit is reported and counted, and not tried again', async () => {
   const engine = createScriptedEngine({ scripts: [{ muteFromMs: 4_000 }, { muteFromMs: 0 }] })

@@ -1,42 +1,13 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
-import { type Gateway, startGateway } from '#test/support/gateway.ts'
-import { endPassedTime, passTime } from '#test/support/passing-time.ts'
+import { describe, expect, test } from 'bun:test'
+import { passTime } from '#test/support/passing-time.ts'
 import { createScriptedEngine } from '#test/support/scripted-engine.ts'
-import { openSpeech, type SpeechClient } from '#test/support/speech-client.ts'
-import {
-  type SpeechServer,
-  type SpeechServerOptions,
-  startSpeechServer,
-} from '#test/support/speech-server.ts'
 import { bytes, nothingIsLeft, say, wordsSaid } from './said.ts'
+import { serveSpeech } from './served-speech.ts'
 
 /** How long a client may be silent, and how long it may speak. */
 
-let gateway: Gateway
-let token: string
-const servers: SpeechServer[] = []
-
-beforeAll(async () => {
-  gateway = await startGateway()
-  token = await gateway.token()
-})
-afterEach(async () => {
-  endPassedTime()
-  for (const server of servers.splice(0)) await server.stop()
-})
-afterAll(() => gateway.stop())
-
-function start(options: SpeechServerOptions = {}): SpeechServer {
-  const server = startSpeechServer(gateway, options)
-  servers.push(server)
-  return server
-}
-
-async function begin(server: SpeechServer): Promise<SpeechClient> {
-  const client = await openSpeech(server.port, { token })
-  await client.start({ options: { flow: 'credit' } })
-  return client
-}
+const speechServers = serveSpeech()
+const { start, begin } = speechServers
 
 describe('a deadline', () => {
   test('ends an idle session after its finals', async () => {

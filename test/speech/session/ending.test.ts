@@ -1,52 +1,24 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { eventually } from '#test/support/eventually.ts'
 import { createGatedEngine } from '#test/support/gated-engine.ts'
-import { type Gateway, startGateway } from '#test/support/gateway.ts'
-import { endPassedTime, passTime } from '#test/support/passing-time.ts'
+import { passTime } from '#test/support/passing-time.ts'
 import { createScriptedEngine } from '#test/support/scripted-engine.ts'
 import { openSpeech, pcmBytes, type SpeechClient } from '#test/support/speech-client.ts'
-import {
-  type SpeechServer,
-  type SpeechServerOptions,
-  startSpeechServer,
-} from '#test/support/speech-server.ts'
 import { speak } from '#test/support/spoken-numbers.ts'
 import { bytes, nothingIsLeft, say, wordsSaid } from './said.ts'
+import { serveSpeech } from './served-speech.ts'
 
 /** Engine failures, capacity and shutdown. */
 
-let gateway: Gateway
-let token: string
-const servers: SpeechServer[] = []
-
-beforeAll(async () => {
-  gateway = await startGateway()
-  token = await gateway.token()
-})
-afterEach(async () => {
-  endPassedTime()
-  for (const server of servers.splice(0)) await server.stop()
-})
-afterAll(() => gateway.stop())
-
-function start(options: SpeechServerOptions = {}): SpeechServer {
-  const server = startSpeechServer(gateway, options)
-  servers.push(server)
-  return server
-}
-
-async function begin(server: SpeechServer): Promise<SpeechClient> {
-  const client = await openSpeech(server.port, { token })
-  await client.start({ options: { flow: 'credit' } })
-  return client
-}
+const speechServers = serveSpeech()
+const { start, begin } = speechServers
 
 describe('an engine', () => {
   const failing = (script: object) => createScriptedEngine({ scripts: Array(20).fill(script) })
 
   test('that cannot be opened fails the session', async () => {
     const server = start({ engines: [failing({ refusal: 'unreachable' })] })
-    const client = await openSpeech(server.port, { token })
+    const client = await openSpeech(server.port, { token: speechServers.token })
     client.send({})
     expect(await client.refusal()).toMatchObject({ code: 'engine_failed', closeCode: 1011 })
     expect(client.frames().length).toBe(1)
@@ -60,7 +32,7 @@ describe('an engine', () => {
   ] as const)('that never answers lags, then fails with %s', async (code, words, speech) => {
     const engines = [failing({ stallAtMs: 0 })]
     const server = start({ engines, speech: { ...speech, lagMsMax: 1_000 } })
-    const client = await openSpeech(server.port, { token })
+    const client = await openSpeech(server.port, { token: speechServers.token })
     await client.start({})
     client.sendAudio(pcmBytes(speak([{ silenceMs: 200, words }]).samples))
     const warnings = () => client.of('warning').map((frame) => frame.code)
@@ -74,7 +46,7 @@ describe('an engine', () => {
   test('at capacity is reported as retryable', async () => {
     const server = start({ engines: [createScriptedEngine({ sessionsMax: 1 })] })
     const first = await begin(server)
-    const second = await openSpeech(server.port, { token })
+    const second = await openSpeech(server.port, { token: speechServers.token })
     second.send({})
     expect(await second.refusal()).toMatchObject({
       code: 'capacity',
@@ -122,7 +94,7 @@ describe('capacity', () => {
   test('is limited per worker and released by each ending', async () => {
     const server = start({ speech: { sessionsMax: 2 } })
     const [first, second] = [await begin(server), await begin(server)]
-    const other = await gateway.token(['users'], 'another-user')
+    const other = await speechServers.tokenOf('another-user')
     const third = await openSpeech(server.port, { token: other })
     expect(await third.refusal()).toMatchObject({
       code: 'capacity',
@@ -138,13 +110,13 @@ describe('capacity', () => {
   test('is limited per user', async () => {
     const server = start({ speech: { sessionsPerUserMax: 1 } })
     const own = await begin(server)
-    const second = await openSpeech(server.port, { token })
+    const second = await openSpeech(server.port, { token: speechServers.token })
     second.send({})
     expect(await second.refusal()).toMatchObject({
       code: 'capacity',
       details: { limit: 'sessions_of_user' },
     })
-    const other = await gateway.token(['users'], 'another-user')
+    const other = await speechServers.tokenOf('another-user')
     const others = await openSpeech(server.port, { token: other })
     await others.start()
     await others.end()
@@ -154,10 +126,10 @@ describe('capacity', () => {
   test('is not held by clients that send nothing', async () => {
     const server = start({ speech: { sessionsPerUserMax: 2 } })
     const mute = [
-      await openSpeech(server.port, { token }),
-      await openSpeech(server.port, { token }),
+      await openSpeech(server.port, { token: speechServers.token }),
+      await openSpeech(server.port, { token: speechServers.token }),
     ]
-    const crowded = await openSpeech(server.port, { token })
+    const crowded = await openSpeech(server.port, { token: speechServers.token })
     expect(await crowded.refusal()).toMatchObject({ code: 'capacity' })
     for (const client of mute) await client.arrived()
     passTime(server.settings.handshakeMs)
@@ -175,7 +147,7 @@ describe('capacity', () => {
     ]
     await Promise.all(
       Array.from({ length: 80 }, async (_, at) => {
-        const client = await openSpeech(server.port, { token })
+        const client = await openSpeech(server.port, { token: speechServers.token })
         if (at % 5 > 0) client.send({})
         if (at % 5 > 1) client.sendAudio(bytes)
         if (at % 5 > 2) await client.waitFor('session_ready')
@@ -190,7 +162,10 @@ describe('a draining process', () => {
   test('finishes the received audio of each session and closes with 1001', async () => {
     const engine = createGatedEngine(createScriptedEngine())
     const server = start({ engines: [engine] })
-    const [busy, silent] = [await begin(server), await openSpeech(server.port, { token })]
+    const [busy, silent] = [
+      await begin(server),
+      await openSpeech(server.port, { token: speechServers.token }),
+    ]
     await say(busy)
     await eventually('both sockets are registered', () => server.openSockets() === 2)
     server.drain()
@@ -245,7 +220,7 @@ describe('a draining process', () => {
     server.sessions.close()
     expect(server.sessions.metrics().sessions).toBe(0)
     expect(engine.running()).toBe(0)
-    const late = await openSpeech(server.port, { token })
+    const late = await openSpeech(server.port, { token: speechServers.token })
     expect(await late.refusal()).toMatchObject({ code: 'draining', closeCode: 1001 })
   })
 })

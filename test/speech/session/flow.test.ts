@@ -1,15 +1,11 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { eventually } from '#test/support/eventually.ts'
 import { createGatedEngine, type GatedEngine } from '#test/support/gated-engine.ts'
-import { type Gateway, startGateway } from '#test/support/gateway.ts'
-import { endPassedTime, passTime } from '#test/support/passing-time.ts'
+import { passTime } from '#test/support/passing-time.ts'
 import { createScriptedEngine, type ScriptedEngine } from '#test/support/scripted-engine.ts'
 import { openSpeech, type SpeechClient } from '#test/support/speech-client.ts'
-import {
-  type SpeechServer,
-  type SpeechServerOptions,
-  startSpeechServer,
-} from '#test/support/speech-server.ts'
+import type { SpeechServer, SpeechServerOptions } from '#test/support/speech-server.ts'
+import { serveSpeech } from './served-speech.ts'
 
 /** Clients that send more than the engine processes. */
 
@@ -17,28 +13,14 @@ const queueBytesMax = 65_536
 /** What Bun may have read before a pause takes effect. */
 const readBytesMax = 524_288
 
-let gateway: Gateway
-let token: string
 let inner: ScriptedEngine
 let engine: GatedEngine
-const servers: SpeechServer[] = []
-
-beforeAll(async () => {
-  gateway = await startGateway()
-  token = await gateway.token()
-})
-afterEach(async () => {
-  endPassedTime()
-  for (const server of servers.splice(0)) await server.stop()
-})
-afterAll(() => gateway.stop())
+const speechServers = serveSpeech()
 
 function start(speech: SpeechServerOptions['speech'] = {}): SpeechServer {
   inner = createScriptedEngine({ takeMs: 60_000 })
   engine = createGatedEngine(inner)
-  const server = startSpeechServer(gateway, { engines: [engine], speech })
-  servers.push(server)
-  return server
+  return speechServers.start({ engines: [engine], speech })
 }
 
 /** Sends silence without regard to backpressure. */
@@ -57,7 +39,7 @@ async function isHeldBack(server: SpeechServer): Promise<void> {
 describe('a client that floods a stalled engine', () => {
   test('uses at most its queue and one read, without loss', async () => {
     const server = start()
-    const client = await openSpeech(server.port, { token })
+    const client = await openSpeech(server.port, { token: speechServers.token })
     await client.start()
     const bytes = 8_000_000
     flood(client, bytes)
@@ -82,11 +64,11 @@ describe('a client that floods a stalled engine', () => {
     const server = start({ queueTotalBytesMax: 4 * queueBytesMax })
     const clients: SpeechClient[] = []
     for (let count = 0; count < 4; count++) {
-      const client = await openSpeech(server.port, { token })
+      const client = await openSpeech(server.port, { token: speechServers.token })
       await client.start()
       clients.push(client)
     }
-    const late = await openSpeech(server.port, { token })
+    const late = await openSpeech(server.port, { token: speechServers.token })
     for (const client of clients) flood(client, 1_000_000)
     await eventually(
       'the budget is used up',
@@ -107,7 +89,7 @@ describe('a client that floods a stalled engine', () => {
 
   test('and disconnects is detected although it is paused', async () => {
     const server = start()
-    const client = await openSpeech(server.port, { token })
+    const client = await openSpeech(server.port, { token: speechServers.token })
     await client.start()
     flood(client, 8_000_000)
     await isHeldBack(server)
@@ -121,7 +103,7 @@ describe('a client that floods a stalled engine', () => {
   })
 
   test('may only send a limited number of finalize requests', async () => {
-    const client = await openSpeech(start().port, { token })
+    const client = await openSpeech(start().port, { token: speechServers.token })
     await client.start()
     for (let count = 0; count < 40; count++) client.send({ type: 'finalize', id: `f${count}` })
     expect(await client.refusal()).toMatchObject({ code: 'flow_violation', closeCode: 1008 })
@@ -148,7 +130,7 @@ describe('a client with credit', () => {
 
   test('that complies is never paused and queues at most its window', async () => {
     const server = start()
-    const client = await openSpeech(server.port, { token })
+    const client = await openSpeech(server.port, { token: speechServers.token })
     const { flow } = await client.start(handshake)
     expect(flow).toEqual({ mode: 'credit', credit_bytes: queueBytesMax, ack_interval_ms: 250 })
     const bytes = 2_000_000
@@ -175,13 +157,13 @@ describe('a client with credit', () => {
 
   test('that has used it up is not idle while waiting for more', async () => {
     const server = start()
-    const client = await openSpeech(server.port, { token })
+    const client = await openSpeech(server.port, { token: speechServers.token })
     await client.start(handshake)
     const sending = obey(client, 200_000, 3_200)
     await eventually('its queue is full', () => {
       return server.sessions.metrics().queuedBytes === queueBytesMax
     })
-    const idle = await openSpeech(server.port, { token })
+    const idle = await openSpeech(server.port, { token: speechServers.token })
     await idle.start()
     passTime(server.settings.idleMs)
     expect(await idle.refusal()).toMatchObject({ code: 'idle_timeout' })
@@ -192,7 +174,7 @@ describe('a client with credit', () => {
   })
 
   test('that exceeds it by far is disconnected', async () => {
-    const client = await openSpeech(start().port, { token })
+    const client = await openSpeech(start().port, { token: speechServers.token })
     await client.start(handshake)
     client.sendAudio(new Uint8Array(250_000))
     expect(await client.refusal()).toMatchObject({ code: 'flow_violation', closeCode: 1008 })
@@ -201,7 +183,10 @@ describe('a client with credit', () => {
 
 test('raw packets are counted with their overhead and keep their boundaries', async () => {
   const server = start()
-  const client = await openSpeech(server.port, { token, query: 'encoding=opus' })
+  const client = await openSpeech(server.port, {
+    token: speechServers.token,
+    query: 'encoding=opus',
+  })
   await client.start({ audio: { container: 'raw' } })
   // 20 ms of silence each.
   const packet = new Uint8Array([0xf8, 0xff, 0xfe])

@@ -1,46 +1,28 @@
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { eventually } from '#test/support/eventually.ts'
-import { type Gateway, startGateway } from '#test/support/gateway.ts'
-import { endPassedTime, passTime } from '#test/support/passing-time.ts'
+import { passTime } from '#test/support/passing-time.ts'
 import { openSpeech } from '#test/support/speech-client.ts'
-import {
-  type SpeechServer,
-  type SpeechServerOptions,
-  startSpeechServer,
-} from '#test/support/speech-server.ts'
+import type { SpeechServer, SpeechServerOptions } from '#test/support/speech-server.ts'
 import { createTalkativeEngine } from '#test/support/talkative-engine.ts'
+import { serveSpeech } from './served-speech.ts'
 
 /** Clients that do not read their frames. */
 
 const finalChars = 20_000
 const utteranceBytes = 19_200
 
-let gateway: Gateway
-let token: string
-const servers: SpeechServer[] = []
-
-beforeAll(async () => {
-  gateway = await startGateway()
-  token = await gateway.token()
-})
-afterEach(async () => {
-  endPassedTime()
-  for (const server of servers.splice(0)) await server.stop()
-})
-afterAll(() => gateway.stop())
+const speechServers = serveSpeech()
 
 function start(speech: NonNullable<SpeechServerOptions['speech']>): SpeechServer {
   const engines = [createTalkativeEngine(finalChars)]
-  const server = startSpeechServer(gateway, { engines, speech })
-  servers.push(server)
-  return server
+  return speechServers.start({ engines, speech })
 }
 
 type Gauges = ReturnType<SpeechServer['sessions']['metrics']>
 
 /** Sends speech without reading until the kernel's buffers are full and enough frames wait. */
 async function stall(server: SpeechServer, isEnough: (metrics: Gauges) => boolean) {
-  const client = await openSpeech(server.port, { token })
+  const client = await openSpeech(server.port, { token: speechServers.token })
   await client.start({ options: { max_partial_hz: 50 } })
   client.socket.pause()
   let utterances = 0

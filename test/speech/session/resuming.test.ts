@@ -1,38 +1,17 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { eventually } from '#test/support/eventually.ts'
 import { createGatedEngine } from '#test/support/gated-engine.ts'
-import { type Gateway, startGateway } from '#test/support/gateway.ts'
-import { endPassedTime, passTime } from '#test/support/passing-time.ts'
+import { passTime } from '#test/support/passing-time.ts'
 import { createScriptedEngine } from '#test/support/scripted-engine.ts'
 import { openSpeech, pcmBytes, type SpeechClient } from '#test/support/speech-client.ts'
-import {
-  type SpeechServer,
-  type SpeechServerOptions,
-  startSpeechServer,
-} from '#test/support/speech-server.ts'
+import type { SpeechServer } from '#test/support/speech-server.ts'
 import { speak } from '#test/support/spoken-numbers.ts'
+import { serveSpeech } from './served-speech.ts'
 
 /** Clients that disconnect and resume. */
 
-let gateway: Gateway
-let token: string
-const servers: SpeechServer[] = []
-
-beforeAll(async () => {
-  gateway = await startGateway()
-  token = await gateway.token()
-})
-afterEach(async () => {
-  endPassedTime()
-  for (const server of servers.splice(0)) await server.stop()
-})
-afterAll(() => gateway.stop())
-
-function start(options: SpeechServerOptions = {}): SpeechServer {
-  const server = startSpeechServer(gateway, options)
-  servers.push(server)
-  return server
-}
+const speechServers = serveSpeech()
+const { start } = speechServers
 
 const speech = speak(
   Array.from({ length: 6 }, () => ({ silenceMs: 500, words: 4 })),
@@ -47,7 +26,7 @@ const claimOf = (ready: Ready, lastSeq: number) => ({
   resume: { session_id: ready.session_id, token: ready.resume_token, last_seq: lastSeq },
 })
 const lastSeqOf = (client: SpeechClient) => client.frames().at(-1)?.seq ?? 0
-const open = (server: SpeechServer) => openSpeech(server.port, { token })
+const open = (server: SpeechServer) => openSpeech(server.port, { token: speechServers.token })
 
 /** Breaks the connection without a close frame. */
 async function lose(server: SpeechServer, client: SpeechClient): Promise<void> {
@@ -174,14 +153,17 @@ describe('resuming fails for', () => {
 
   test('a wrong token, another user, or another audio format', async () => {
     const { server, ready } = await lost()
-    const other = await gateway.token(['users'], 'another-user')
+    const other = await speechServers.tokenOf('another-user')
     const wrong = [
-      [claimOf({ ...ready, resume_token: 'x'.repeat(26) }, 0), { token }],
-      [claimOf({ ...ready, resume_token: 'x' }, 0), { token }],
-      [claimOf({ ...ready, session_id: 'stt_unknown' }, 0), { token }],
+      [claimOf({ ...ready, resume_token: 'x'.repeat(26) }, 0), { token: speechServers.token }],
+      [claimOf({ ...ready, resume_token: 'x' }, 0), { token: speechServers.token }],
+      [claimOf({ ...ready, session_id: 'stt_unknown' }, 0), { token: speechServers.token }],
       [claimOf(ready, 0), { token: other }],
-      [claimOf(ready, 0), { token, query: 'encoding=wav' }],
-      [claimOf(ready, 0), { token, query: 'encoding=pcm_int16&sample_rate_hz=8000' }],
+      [claimOf(ready, 0), { token: speechServers.token, query: 'encoding=wav' }],
+      [
+        claimOf(ready, 0),
+        { token: speechServers.token, query: 'encoding=pcm_int16&sample_rate_hz=8000' },
+      ],
     ] as const
     const messages = new Set<string>()
     for (const [claim, who] of wrong) {
@@ -221,7 +203,7 @@ test('a waiting session counts towards the limit, and its client may resume it',
   await lose(server, client)
   expect(server.sessions.metrics()).toMatchObject({ sessions: 1, waiting: 1 })
   const stranger = await openSpeech(server.port, {
-    token: await gateway.token(['users'], 'another-user'),
+    token: await speechServers.tokenOf('another-user'),
   })
   expect(await stranger.refusal()).toMatchObject({ code: 'capacity', closeCode: 1013 })
   const anew = await open(server)
