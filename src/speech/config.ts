@@ -36,7 +36,7 @@ const engineEntry = entry('A speech engine.', {
   features: Type.Optional(
     Type.Array(Type.Union(['partials', 'words', 'confidence'].map((name) => Type.Literal(name))), {
       description:
-        'What the program of kind = "exec" returns besides finals, as clients are told: partials, words with times, confidences; default: all. Other results of it are ignored.',
+        'Results of a program (kind = "exec") besides finals: partials, word times, confidence scores. Default: all. Clients are told of these, and results that are not listed are dropped.',
     }),
   ),
   sampleRateHz: Type.Optional(
