@@ -104,6 +104,17 @@ export const apiKey = pgTable(
     lastUsedAt: instant('last_used_at'),
     revokedAt: instant('revoked_at'),
     createdAt: instant('created_at').notNull(),
+    /** Names and patterns of models; null: every model of the owner. */
+    models: text('models').array(),
+    /** Null: everything that the owner may do. */
+    scopes: text('scopes').array(),
+    /** JSON; null: no limits of its own. */
+    limits: text('limits'),
+    rotatedAt: instant('rotated_at'),
+    /** Of the secret that the last rotation replaced, */
+    previousHash: bytes('previous_hash').unique(),
+    /** and until when it works. */
+    previousExpiresAt: instant('previous_expires_at'),
   },
   (table) => [index('api_key_user_id_id').on(table.userId, table.id)],
 )
