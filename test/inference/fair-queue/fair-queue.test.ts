@@ -1,0 +1,314 @@
+import { expect, test } from 'bun:test'
+import { FairQueue, type QueuedCall } from '#inference/fair-queue/fair-queue.ts'
+import { Ticket } from '#inference/fair-queue/lane.ts'
+import { createDice } from '#test/support/dice.ts'
+
+const unknownMs = 1_000
+const limits = { waitingMax: 1_000, waitingPerPrincipalMax: 100 }
+
+function queued(given: Partial<QueuedCall> = {}): QueuedCall {
+  return {
+    model: 'a-model',
+    upstreams: ['gpu'],
+    principal: 'anne',
+    priority: 'interactive',
+    costTokens: 100,
+    deadlineMs: Number.POSITIVE_INFINITY,
+    ...given,
+  }
+}
+
+/** A queue whose calls are names. */
+function start(given: Partial<typeof limits> = {}) {
+  const queue = new FairQueue<string>({ ...limits, ...given })
+  const offer = (name: string, call: Partial<QueuedCall> = {}, nowMs = 0) =>
+    queue.add(name, queued(call), nowMs, unknownMs)
+  const add = (name: string, call: Partial<QueuedCall> = {}, nowMs = 0) => {
+    const ticket = offer(name, call, nowMs)
+    if (!(ticket instanceof Ticket)) throw new Error(`"${name}" was refused: ${ticket.reason}`)
+    return ticket
+  }
+  const grantAll = (upstream = 'gpu') => {
+    const names: string[] = []
+    for (;;) {
+      const ticket = queue.grant(upstream, 0)
+      if (ticket === null) return names
+      names.push(ticket.call)
+    }
+  }
+  return { queue, offer, add, grantAll }
+}
+
+test('the calls of one principal are granted in order', () => {
+  const { add, grantAll } = start()
+  for (const name of ['a', 'b', 'c']) add(name)
+  expect(grantAll()).toEqual(['a', 'b', 'c'])
+})
+
+test('a principal with one call is granted before the second call of another', () => {
+  const { add, grantAll } = start()
+  for (const name of ['a1', 'a2', 'a3']) add(name, { principal: 'anne' })
+  add('b1', { principal: 'ben' })
+  expect(grantAll()).toEqual(['a1', 'b1', 'a2', 'a3'])
+})
+
+test('principals share tokens, not calls', () => {
+  const { add, queue } = start()
+  for (let at = 0; at < 100; at++) add('large', { principal: 'anne', costTokens: 1_000 })
+  for (let at = 0; at < 100; at++) add('small', { principal: 'ben', costTokens: 100 })
+  const granted = Array.from({ length: 55 }, () => queue.grant('gpu', 0)?.call)
+  expect(granted.filter((name) => name === 'large')).toHaveLength(5)
+})
+
+test('a principal does not save up its share while it sends nothing', () => {
+  const { add, queue } = start()
+  for (let at = 0; at < 40; at++) add('anne', { principal: 'anne' })
+  for (let at = 0; at < 20; at++) queue.grant('gpu', 0)
+  for (let at = 0; at < 20; at++) add('ben', { principal: 'ben' })
+  const granted = Array.from({ length: 10 }, () => queue.grant('gpu', 0)?.call)
+  expect(granted.filter((name) => name === 'anne')).toHaveLength(5)
+})
+
+test('a principal that returns at once still owes what it used', () => {
+  const { add, queue } = start()
+  for (let at = 0; at < 10; at++) add('ben', { principal: 'ben' })
+  add('anne', { principal: 'anne', costTokens: 500 })
+  expect([queue.grant('gpu', 0)?.call, queue.grant('gpu', 0)?.call]).toEqual(['ben', 'anne'])
+  add('anne', { principal: 'anne' })
+  const granted = Array.from({ length: 6 }, () => queue.grant('gpu', 0)?.call)
+  expect(granted).toEqual(['ben', 'ben', 'ben', 'ben', 'anne', 'ben'])
+})
+
+test('what a call really cost is charged to its principal', () => {
+  const { add, queue } = start()
+  for (const principal of ['anne', 'ben']) {
+    for (let at = 0; at < 10; at++) add(principal, { principal })
+  }
+  const first = queue.grant('gpu', 0)
+  expect(first?.call).toBe('anne')
+  if (first !== null) queue.settle(first, 500)
+  const granted = Array.from({ length: 6 }, () => queue.grant('gpu', 0)?.call)
+  expect(granted).toEqual(['ben', 'ben', 'ben', 'ben', 'ben', 'anne'])
+})
+
+test('interactive calls go first, and the others do not starve', () => {
+  const { add, queue } = start()
+  for (let at = 0; at < 90; at++) {
+    add('batch', { priority: 'batch' })
+    add('background', { priority: 'background' })
+    add('interactive', { priority: 'interactive' })
+  }
+  const granted = Array.from({ length: 80 }, () => queue.grant('gpu', 0)?.call)
+  expect(granted.slice(0, 8)).toEqual(Array(8).fill('interactive'))
+  const count = (name: string) => granted.filter((other) => other === name).length
+  expect([count('interactive'), count('background'), count('batch')]).toEqual([70, 8, 2])
+})
+
+test('an interactive call overtakes waiting background and batch calls', () => {
+  const { add, grantAll } = start()
+  add('batch', { priority: 'batch' })
+  add('background', { priority: 'background' })
+  add('interactive')
+  expect(grantAll()).toEqual(['interactive', 'background', 'batch'])
+})
+
+test('models that share an upstream share its tokens by waiting principals', () => {
+  const { add, queue } = start()
+  for (let at = 0; at < 90; at++) add('one', { model: 'one', principal: 'anne' })
+  for (let at = 0; at < 90; at++) {
+    for (const principal of ['ben', 'carl']) add('two', { model: 'two', principal })
+  }
+  const granted = Array.from({ length: 90 }, () => queue.grant('gpu', 0)?.call)
+  expect(granted.filter((name) => name === 'one')).toHaveLength(30)
+})
+
+test('an upstream is given only calls that it may serve', () => {
+  const { add, grantAll } = start()
+  add('a', { model: 'one', upstreams: ['first', 'second'] })
+  add('b', { model: 'two', upstreams: ['second'] })
+  expect(grantAll('first')).toEqual(['a'])
+  expect(grantAll('third')).toEqual([])
+  expect(grantAll('second')).toEqual(['b'])
+})
+
+test('a full queue refuses with the time that it takes to drain', () => {
+  const { queue, offer, add } = start({ waitingMax: 4 })
+  for (const principal of ['a', 'b', 'c', 'd']) add('x', { principal })
+  expect(offer('x', { principal: 'e' })).toEqual({ reason: 'queue_full', drainMs: 4_000 })
+  queue.grant('gpu', 2_000)
+  add('x', { principal: 'e' }, 2_000)
+  queue.grant('gpu', 6_000)
+  add('x', { principal: 'f' }, 6_000)
+  // Two grants in 6 s: 3 s for each of the four that wait.
+  expect(offer('x', { principal: 'g' }, 6_000)).toEqual({ reason: 'queue_full', drainMs: 12_000 })
+  expect(offer('x', { principal: 'g' }, 16_000)).toEqual({ reason: 'queue_full', drainMs: 19_000 })
+})
+
+test('time without waiting calls does not count as a slow queue', () => {
+  const { queue, offer, add } = start({ waitingMax: 1 })
+  add('x', {}, 0)
+  queue.grant('gpu', 1_000)
+  add('x', {}, 900_000)
+  queue.grant('gpu', 901_000)
+  add('x', {}, 901_000)
+  expect(offer('x', { principal: 'ben' }, 901_000)).toMatchObject({ drainMs: 1_000 })
+})
+
+test('one principal fills its share of the queue, and others still find a place', () => {
+  const { offer } = start({ waitingMax: 100, waitingPerPrincipalMax: 80 })
+  const results = Array.from({ length: 100 }, () => offer('a', { principal: 'anne' }))
+  expect(results.filter((result) => result instanceof Ticket)).toHaveLength(50)
+  expect(results.at(-1)).toEqual({ reason: 'principal_full', drainMs: 50_000 })
+  expect(offer('b', { principal: 'ben' })).toBeInstanceOf(Ticket)
+})
+
+test('calls of one principal are bounded by their own limit', () => {
+  const { offer } = start({ waitingMax: 100, waitingPerPrincipalMax: 3 })
+  const results = Array.from({ length: 5 }, () => offer('a'))
+  expect(results.filter((result) => result instanceof Ticket)).toHaveLength(3)
+})
+
+test('waiting batch calls leave the places of interactive calls free', () => {
+  const { offer } = start({ waitingMax: 4 })
+  const principals = ['a', 'b', 'c', 'd', 'e']
+  for (const principal of principals) offer('x', { principal, priority: 'batch' })
+  expect(offer('y')).toBeInstanceOf(Ticket)
+})
+
+test('calls expire in the order of their deadlines', () => {
+  const { queue, add } = start()
+  add('late', { deadlineMs: 300 })
+  add('early', { deadlineMs: 100 })
+  add('middle', { deadlineMs: 200 })
+  expect(queue.nextDeadlineMs()).toBe(100)
+  expect(queue.expire(99)).toBeNull()
+  expect([queue.expire(200)?.call, queue.expire(200)?.call]).toEqual(['early', 'middle'])
+  expect(queue.expire(200)).toBeNull()
+  expect([queue.size, queue.grant('gpu', 0)?.call, queue.nextDeadlineMs()]).toEqual([
+    1,
+    'late',
+    null,
+  ])
+})
+
+/** What a random schedule observed. */
+type Schedule = { ended: Map<number, string[]>; faults: string[] }
+
+const principals = ['a', 'b', 'c', 'd', 'e', 'f']
+const routes = [['gpu'], ['gpu', 'other'], ['other']]
+const priorityNames = ['interactive', 'background', 'batch'] as const
+
+function pick<T>(values: readonly T[], dice: ReturnType<typeof createDice>): T {
+  const value = values[dice.upTo(values.length)]
+  if (value === undefined) throw new Error('nothing to pick from')
+  return value
+}
+
+function runSchedule(seed: number): Schedule {
+  const dice = createDice(seed)
+  const queue = new FairQueue<number>({ waitingMax: 20, waitingPerPrincipalMax: 6 })
+  const live: Ticket<number>[] = []
+  const ended = new Map<number, string[]>()
+  const faults: string[] = []
+  const end = (call: number, how: string) => {
+    ended.set(call, [...(ended.get(call) ?? []), how])
+    const at = live.findIndex((ticket) => ticket.call === call)
+    if (at < 0) faults.push(`${how} of call ${call}, which does not wait`)
+    else live.splice(at, 1)
+  }
+  const grant = (nowMs: number, upstream: string) => {
+    const servable = live.filter(({ lane }) => lane.upstreams.includes(upstream))
+    const granted = queue.grant(upstream, nowMs)
+    if (granted === null) {
+      if (servable.length > 0) faults.push('a free slot, and calls that wait for it')
+      return
+    }
+    const { call, lane, flow, costTokens } = granted
+    if (!lane.upstreams.includes(upstream)) faults.push('granted at a foreign upstream')
+    const earlier = live.find((other) => other.lane === lane && other.flow === flow)
+    if (earlier !== granted) faults.push('not the first of its principal')
+    end(call, 'granted')
+    if (dice.upTo(2) === 0) queue.settle(granted, dice.upTo(2 * costTokens))
+  }
+  let nowMs = 0
+  for (let step = 0; step < 600; step++) {
+    nowMs += dice.upTo(20)
+    const choice = dice.upTo(10)
+    if (choice < 5) {
+      const added = queue.add(
+        step,
+        queued({
+          upstreams: pick(routes, dice),
+          principal: pick(principals, dice),
+          priority: pick(priorityNames, dice),
+          costTokens: dice.upTo(1_000),
+          deadlineMs: nowMs + dice.upTo(400),
+        }),
+        nowMs,
+        unknownMs,
+      )
+      if (added instanceof Ticket) live.push(added)
+      else if (!(added.drainMs >= 0)) faults.push('no time to drain')
+    } else if (choice < 8) grant(nowMs, pick(['gpu', 'other'], dice))
+    else if (choice === 8) {
+      const ticket = live[dice.upTo(Math.max(1, live.length))]
+      if (ticket !== undefined) {
+        queue.remove(ticket)
+        queue.remove(ticket)
+        end(ticket.call, 'removed')
+      }
+    } else {
+      for (let due = queue.expire(nowMs); due !== null; due = queue.expire(nowMs)) {
+        if (due.deadlineMs > nowMs) faults.push('expired early')
+        end(due.call, 'expired')
+      }
+      if ((queue.nextDeadlineMs() ?? nowMs + 1) <= nowMs) faults.push('a deadline was missed')
+    }
+    if (queue.size !== live.length) faults.push(`size ${queue.size} instead of ${live.length}`)
+    const lanes = [...queue.lanes()]
+    const counted = lanes.reduce((sum, lane) => sum + lane.waiting, 0)
+    if (counted !== live.length) faults.push('the lanes count otherwise')
+    for (const lane of lanes) {
+      if (lane.waiting > 20 || lane.waiting === 0) faults.push('a lane that is too long or empty')
+      for (const name of principals) if (lane.waitingOf(name) > 6) faults.push('too many of one')
+    }
+  }
+  for (const upstream of ['gpu', 'other'])
+    while (live.some(({ lane }) => lane.upstreams.includes(upstream))) grant(nowMs, upstream)
+  if (queue.size !== 0 || [...queue.lanes()].length !== 0) faults.push('calls are left over')
+  return { ended, faults }
+}
+
+test('in random schedules each call ends once, bounds hold, and no free slot waits', () => {
+  for (let seed = 1; seed <= 200; seed++) {
+    const { ended, faults } = runSchedule(seed)
+    expect({ seed, faults: faults.slice(0, 3) }).toEqual({ seed, faults: [] })
+    for (const endings of ended.values()) expect(endings).toHaveLength(1)
+  }
+})
+
+test('between two principals that wait, granted tokens differ by two calls at most', () => {
+  const costMax = 1_000
+  for (let seed = 1; seed <= 100; seed++) {
+    const dice = createDice(seed)
+    const queue = new FairQueue<string>({ waitingMax: 100_000, waitingPerPrincipalMax: 1_000 })
+    const served = new Map(principals.map((principal) => [principal, 0]))
+    const refill = (principal: string) =>
+      queue.add(
+        principal,
+        queued({ principal, costTokens: 1 + dice.upTo(principal === 'a' ? costMax : 50) }),
+        0,
+        unknownMs,
+      )
+    for (const principal of principals) for (let at = 0; at < 3; at++) refill(principal)
+    for (let step = 0; step < 500; step++) {
+      const ticket = queue.grant('gpu', 0)
+      if (ticket === null) throw new Error('nobody waits')
+      const { call, costTokens } = ticket
+      served.set(call, (served.get(call) ?? 0) + costTokens)
+      refill(call)
+      const sums = [...served.values()]
+      expect(Math.max(...sums) - Math.min(...sums)).toBeLessThanOrEqual(2 * costMax)
+    }
+  }
+})
