@@ -33,7 +33,7 @@ export async function serve(
   })
   setRequestWait(config.databaseWaitMs)
   // The database opens while the program loads; the embedded one on its own thread.
-  const [database, { startServices }, { buildApp }] = await Promise.all([
+  const [database, { startServices }, { buildApp }, { warmUp }] = await Promise.all([
     openDatabase({
       databaseUrl: config.databaseUrl,
       dataFolder: config.data,
@@ -46,12 +46,16 @@ export async function serve(
     }),
     import('./modules.ts'),
     import('./app.ts'),
+    import('./warm-up.ts'),
   ])
   const services = await startServices(config, { log, draining: () => draining, database })
   // The first requests should see the models; an unresponsive upstream does not delay the start.
   await Promise.race([services.catalogue.asked, Bun.sleep(firstListsMs)])
   // Another supervisor may have started since.
   if (draining) return services.close()
+  if (config.warmUpMs > 0) {
+    log.debug('warmed up', { requests: await warmUp(services, config.warmUpMs) })
+  }
   const app = buildApp(services)
   const listener = openListener({ listen: (port) => listen(app, services, port), log })
   const { port } = listener

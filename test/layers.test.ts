@@ -15,7 +15,7 @@ type LayerRule = {
   readonly reason: string
 }
 
-const composition = ['src/app.ts', 'src/modules.ts', 'src/worker.ts']
+const composition = ['src/app.ts', 'src/modules.ts', 'src/warm-up.ts', 'src/worker.ts']
 const httpFramework = ['elysia', 'elysia/**', '@elysiajs/**', 'src/http/**']
 const database = ['db/**', 'drizzle-orm', 'drizzle-orm/**', 'postgres']
 const routeFiles = ['src/**/*routes.ts', 'src/**/*endpoints.ts', 'src/**/module.ts']
@@ -23,6 +23,7 @@ const composing = [
   'src/doctor/**',
   'src/app.ts',
   'src/modules.ts',
+  'src/warm-up.ts',
   'src/worker.ts',
   'src/start.ts',
   'src/print-config.ts',

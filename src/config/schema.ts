@@ -111,6 +111,10 @@ export const configSchema = Type.Object(
         minimum: 1,
       }),
     }),
+    warmUpMs: whole(
+      'How long each worker at most serves requests of its own before it listens, so that the first callers do not wait for compilation; 0 switches that off.',
+      { default: 300, minimum: 0, env: 'SLUICE_WARM_UP_MS' },
+    ),
     drain: section('Shutdown.', {
       graceMs: whole('How long running streams may continue after SIGTERM.', {
         default: 30_000,

@@ -46,7 +46,12 @@ export type ProcessOptions = {
 }
 
 /** What every gateway of a test gets. A busy machine is no database outage. */
-const common = { PORT: '0', LOG_LEVEL: 'debug', SLUICE_DATABASE_WAIT_MS: String(helperTimeoutMs) }
+const common = {
+  PORT: '0',
+  LOG_LEVEL: 'debug',
+  SLUICE_DATABASE_WAIT_MS: String(helperTimeoutMs),
+  SLUICE_WARM_UP_MS: '0',
+}
 const program = join(import.meta.dir, '../../src/main.ts')
 const jwtSecret = 'a-secret-for-tests-of-at-least-32-characters'
 

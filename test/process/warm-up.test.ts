@@ -1,0 +1,27 @@
+import { afterAll, expect, test } from 'bun:test'
+import { startGatewayProcess, stopProcesses } from '#test/support/process.ts'
+
+afterAll(stopProcesses)
+
+const requestsPerRound = 3
+
+test('a worker serves requests of its own before it listens, and they leave no trace', async () => {
+  const gateway = await startGatewayProcess({ environment: { SLUICE_WARM_UP_MS: '1000' } })
+  const { requests } = await gateway.logged('warmed up')
+  expect(Number(requests)).toBeGreaterThanOrEqual(requestsPerRound)
+  // Each of them succeeded.
+  expect(Number(requests) % requestsPerRound).toBe(0)
+  const messages = gateway
+    .stdout()
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line).message)
+  expect(messages.indexOf('warmed up')).toBeLessThan(messages.indexOf('listening'))
+  expect(messages).not.toContain('generation ended')
+
+  const metrics = await (await fetch(`${gateway.url()}/metrics`)).text()
+  expect(metrics).not.toContain('warm-up')
+  const models = await (await gateway.request('/v1/models')).text()
+  expect(models).toContain('demo')
+  expect(models).not.toContain('warm-up')
+})
