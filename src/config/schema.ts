@@ -6,6 +6,7 @@ import { docsKeys } from '#docs/config.ts'
 import { filesKeys } from '#files/config.ts'
 import { hostedToolKeys, hostedToolLimits } from '#hosted-tools/config.ts'
 import { installerKeys } from '#installer/config.ts'
+import { limitScopeKeys } from '#limits/config.ts'
 import { modelsKeys } from '#models/config.ts'
 import { metricsKeys } from '#operations/config.ts'
 import { responsesKeys } from '#responses/config.ts'
@@ -81,7 +82,7 @@ export const configSchema = Type.Object(
         minimum: 10,
       }),
     }),
-    limits: section('Limits of one request and of one worker.', {
+    limits: section('Limits of one request, of one worker, and of users, groups and models.', {
       requestBytesMax: whole('Maximum request body, in bytes.', {
         default: 33_554_432,
         minimum: 1024,
@@ -110,6 +111,7 @@ export const configSchema = Type.Object(
         default: 10_000,
         minimum: 1,
       }),
+      ...limitScopeKeys,
     }),
     warmUpMs: whole(
       'How long each worker at most serves requests of its own before it listens, so that the first callers do not wait for compilation; 0 switches that off.',

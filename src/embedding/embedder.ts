@@ -59,7 +59,8 @@ export function createEmbedders({ inference, catalogue, models }: EmbeddersDeps)
         model: id,
         textsMax: size.textsMax,
         async embed(texts, { purpose, context, dims }) {
-          const call = { context, targets }
+          // A query is embedded for a search, which limits do not refuse.
+          const call = { context, targets, continues: purpose === 'query' }
           const prefixed = texts.map((text) => prefixes[purpose] + text)
           const parts: Embeddings[] = []
           let rest: readonly string[] = prefixed

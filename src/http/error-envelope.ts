@@ -1,5 +1,6 @@
 import { entityTag } from '#lib/entity-tag.ts'
 import type { AppError, ErrorKind } from '#lib/errors.ts'
+import { setRateLimitHeaders } from './rate-limit-headers.ts'
 
 /** The HTTP response of an error; under /compat in the shape of the Messages API. */
 export function errorResponse(
@@ -7,7 +8,9 @@ export function errorResponse(
   { path, requestId }: { path: string; requestId: string },
 ): Response {
   const headers = { ...errorHeaders(error), 'x-request-id': requestId }
-  if (!isMessagesPath(path)) {
+  const isMessages = isMessagesPath(path)
+  setRateLimitHeaders(headers, error.rateLimits ?? null, isMessages ? 'messages' : 'responses')
+  if (!isMessages) {
     return Response.json(renderError(error), { status: error.status, headers })
   }
   const own = { ...headers, 'request-id': requestId }

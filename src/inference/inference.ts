@@ -17,7 +17,31 @@ export type ModelCall = {
   readonly context: RequestContext
   /** In order of preference, at least one. */
   readonly targets: readonly Target[]
+  /** The name in the catalogue, by which limits are kept; absent: that of the request. */
+  readonly modelId?: string
+  /**
+   * Whether the call belongs to a request that was admitted before, such as a further turn of hosted
+   * tools: it is not refused by limits, but its tokens count.
+   */
+  readonly continues?: boolean
 }
+
+/** What an admitted call holds of its limits. */
+export type Reservation = {
+  /** Called exactly once, when the call has ended. */
+  settle(record: CallRecord): void
+}
+
+/**
+ * Applies limits to a call before it is queued or attempted; null: none apply. Throws or rejects with
+ * an `AppError`; a promise only if another process has to be asked.
+ */
+export type Admit = (
+  kind: CallKind,
+  call: ModelCall,
+  model: string,
+  input: GenerationRequest | EmbeddingInput | RerankInput,
+) => Reservation | null | Promise<Reservation | null>
 
 export type GenerationJob = ModelCall & {
   readonly request: GenerationRequest
@@ -55,6 +79,8 @@ export type InferenceDeps = {
     readonly totalMs: number
   }
   readonly retry: RetryPolicy
+  /** Limits of callers and models; absent: none. Token counts are free. */
+  readonly admit?: Admit
   /** Called exactly once for every admitted call. `job` is null unless it was a generation. */
   readonly onSettled: (record: CallRecord, job: GenerationJob | null) => void
 }
@@ -99,6 +125,8 @@ export function createInference(deps: InferenceDeps): Inference {
     call: ModelCall,
     operation: {
       readonly model: string
+      /** Absent: the call is free. */
+      readonly input?: EmbeddingInput | RerankInput
       readonly retry?: RetryPolicy
       readonly limitMs?: number
       readonly run: (adapter: Adapter, context: AdapterContext) => Promise<T>
@@ -106,7 +134,11 @@ export function createInference(deps: InferenceDeps): Inference {
     },
   ): Promise<T> => {
     const options = { retry, limitMs: deadlines.firstEventMs, streamed: true, ...operation }
-    const open = new OpenCall(kind, operation.model, call)
+    const { model, input } = operation
+    const admitted = input === undefined ? null : deps.admit?.(kind, call, model, input)
+    const reservation = admitted instanceof Promise ? await admitted : admitted
+    const open = new OpenCall(kind, model, call)
+    open.reservation = reservation ?? null
     try {
       const result = await open.attempt(deps, options, operation.run)
       open.complete(operation.usageOf(result))
@@ -123,6 +155,7 @@ export function createInference(deps: InferenceDeps): Inference {
     embed: (call, model, input) =>
       callOnce('embed', call, {
         model,
+        input,
         run: (adapter, context) =>
           adapter.embed?.(input, context) ?? Promise.reject(unsupported(context, 'embeddings')),
         usageOf: ({ inputTokens }) => inputUsage(inputTokens),
@@ -130,6 +163,7 @@ export function createInference(deps: InferenceDeps): Inference {
     rerank: (call, model, input) =>
       callOnce('rerank', call, {
         model,
+        input,
         run: (adapter, context) =>
           adapter.rerank?.(input, context) ?? Promise.reject(unsupported(context, 'reranking')),
         usageOf: ({ totalTokens }) => inputUsage(totalTokens),

@@ -3,7 +3,7 @@ import { Cancellation } from '#lib/cancellation.ts'
 import { sleep } from '#lib/deadline.ts'
 import { AppError, type ErrorKind, toAppError } from '#lib/errors.ts'
 import type { EventBatch, Usage } from './events.ts'
-import type { InferenceDeps, ModelCall } from './inference.ts'
+import type { InferenceDeps, ModelCall, Reservation } from './inference.ts'
 import type { Adapter, AdapterContext, Target } from './upstream.ts'
 import { hideUpstreamIn } from './upstream-error.ts'
 
@@ -23,6 +23,8 @@ export type CallRecord = {
   error: AppError | null
   retries: number
   usage: Usage | null
+  /** Characters of output that were passed on; of a generation only. */
+  outputChars: number
   /** From the call to its first output; null without output. */
   firstEventMs: number | null
   durationMs: number
@@ -48,6 +50,8 @@ type AttemptOptions = {
 /** One admitted call to a model: its cancellation, its attempts and its record. */
 export class OpenCall {
   readonly record: CallRecord
+  /** Settled when the call is closed. */
+  reservation: Reservation | null = null
   readonly #call: ModelCall
   /** Of the attempt or pause in progress; follows the signal of the request. */
   #current: Cancellation | null = null
@@ -68,6 +72,7 @@ export class OpenCall {
       error: null,
       retries: 0,
       usage: null,
+      outputChars: 0,
       firstEventMs: null,
       durationMs: 0,
     }
@@ -102,6 +107,7 @@ export class OpenCall {
   close(): CallRecord {
     this.#current?.release()
     this.record.durationMs = performance.now() - this.#startedAtMs
+    this.reservation?.settle(this.record)
     return this.record
   }
 

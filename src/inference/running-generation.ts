@@ -9,7 +9,7 @@ import {
   type Relay,
   withRelay,
 } from './events.ts'
-import type { GenerationJob, InferenceDeps } from './inference.ts'
+import type { Admit, GenerationJob, InferenceDeps, Reservation } from './inference.ts'
 import { OpenCall } from './open-call.ts'
 
 /** Counts running generations. */
@@ -87,8 +87,7 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
   }
 
   #start() {
-    const { deadlines, retry } = this.#deps
-    const { gapMs, totalMs, firstEventMs: limitMs } = deadlines
+    const { gapMs, totalMs } = this.#deps.deadlines
     const job = this.#job
     this.#phase = 'running'
     try {
@@ -105,7 +104,45 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
       batches: null,
     }
     this.#started = started
-    const options = { retry, limitMs, streamed: job.streamed ?? true }
+    this.#admit(started)
+  }
+
+  #admit(started: Started) {
+    const { request } = this.#job
+    let admitted: ReturnType<Admit> | undefined
+    try {
+      admitted = this.#deps.admit?.('generate', this.#job, request.model, request)
+    } catch (error) {
+      this.#refuse(started, error)
+      return
+    }
+    if (!(admitted instanceof Promise)) {
+      this.#attempt(started, admitted ?? null)
+      return
+    }
+    admitted.then(
+      (reservation) => this.#attempt(started, reservation),
+      (error: unknown) => this.#refuse(started, error),
+    )
+  }
+
+  /** Ends without a record: the call was not admitted. */
+  #refuse(started: Started, error: unknown) {
+    this.#started = null
+    this.#release(started)
+    this.#close({ error })
+  }
+
+  #attempt(started: Started, reservation: Reservation | null) {
+    const { deadlines, retry } = this.#deps
+    const job = this.#job
+    const { call } = started
+    call.reservation = reservation
+    const options = {
+      retry,
+      limitMs: deadlines.firstEventMs,
+      streamed: job.streamed ?? true,
+    }
     call
       .attempt(this.#deps, options, (adapter, context) =>
         readFirstOutput(adapter.generate(job.request, context)[Symbol.asyncIterator]()),
@@ -156,13 +193,18 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
     this.#phase = 'closed'
     this.#started = null
     if (started !== null) {
-      started.watchdog.stop()
-      clearTimeout(started.totalTimer)
-      this.#admission.leave(this)
+      this.#release(started)
+      started.call.record.outputChars = this.#deps.limits.outputCharsMax - this.#charsLeft
       if (started.batches !== null) closeInBackground(started.batches)
       this.#deps.onSettled(started.call.close(), this.#job)
     }
     this.emitEnd(failure)
+  }
+
+  #release({ watchdog, totalTimer }: Started) {
+    watchdog.stop()
+    clearTimeout(totalTimer)
+    this.#admission.leave(this)
   }
 }
 

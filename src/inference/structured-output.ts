@@ -33,7 +33,8 @@ async function* generateChecked(
     let held: GenerationEvent[] = []
     let isSent = false
     let isRetried = false
-    for await (const batch of generate(job)) {
+    const attempt = attempts === 1 ? job : { ...job, continues: true }
+    for await (const batch of generate(attempt)) {
       const events = withSpentUsage(checker.push(batch), spent)
       const last = events.at(-1)
       if (last?.type === 'finish' && checker.isWrong && attempts < attemptsMax && !isSent) {

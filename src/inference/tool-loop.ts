@@ -128,7 +128,9 @@ async function* runLoop(loop: Loop): Events {
   for (let turnCount = 1; ; turnCount++) {
     const isLast = turnCount >= limits.turnsMax
     const turn = new Turn(loop.hosted)
-    yield* runModel(loop, turn, requestOf(loop, { isFirst: turnCount === 1, isLast }))
+    const isFirst = turnCount === 1
+    const job = isFirst ? loop.job : { ...loop.job, continues: true }
+    yield* runModel(loop, turn, { ...job, request: requestOf(loop, { isFirst, isLast }) })
     const ending = endingOf(turn)
     budget.addUsage(ending.usage)
     const isTruncated = ending.reason !== 'stop' && ending.reason !== 'tool-calls'
@@ -162,8 +164,8 @@ async function* runOpening(loop: Loop): Events {
   }
 }
 
-async function* runModel(loop: Loop, turn: Turn, request: GenerationRequest): Events {
-  for await (const batch of loop.generate({ ...loop.job, request })) {
+async function* runModel(loop: Loop, turn: Turn, job: GenerationJob): Events {
+  for await (const batch of loop.generate(job)) {
     const emitted = turn.push(batch)
     loop.hasOutput ||= emitted.length > 0
     if (emitted.length > 0) yield emitted

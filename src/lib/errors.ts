@@ -1,3 +1,5 @@
+import type { RateLimits } from './rate-limits.ts'
+
 /**
  * Every error that a caller may see: HTTP status, error type and, if it differs from the kind, the
  * code. Each surface renders an `AppError` in its own shape.
@@ -45,6 +47,8 @@ const kinds = {
   // The same to a client, but its connection is closed, because it uses a descriptor.
   no_descriptor_left: { status: 503, type: 'server_error', code: 'too_many_streams' },
   insufficient_storage: { status: 507, type: 'server_error' },
+  // A single request needs more than a limit allows: a retry cannot succeed.
+  request_exceeds_limit: { status: 429, type: 'rate_limit_error', code: 'rate_limit_exceeded' },
   // The upstream
   rate_limit_exceeded: { status: 429, type: 'rate_limit_error' },
   insufficient_quota: { status: 429, type: 'insufficient_quota' },
@@ -71,6 +75,8 @@ export type ErrorDetails = {
   code?: string
   /** Seconds after which a retry makes sense. */
   retryAfterS?: number
+  /** The limits of a refused request, for its response headers. */
+  rateLimits?: RateLimits
   /** The entity tag of the current version, after a failed `If-Match`. */
   etag?: string
   /** The methods of the path, after a request with another one. */
@@ -96,6 +102,7 @@ export class AppError extends Error {
   readonly wireCode: string
   readonly param: string | null
   readonly retryAfterS: number | undefined
+  readonly rateLimits: RateLimits | undefined
   readonly etag: string | undefined
   readonly allowedMethods: readonly string[] | undefined
   readonly relay: RelayedError | undefined
@@ -109,6 +116,7 @@ export class AppError extends Error {
     this.wireCode = details.code ?? entry.code ?? kind
     this.param = details.param ?? null
     this.retryAfterS = details.retryAfterS
+    this.rateLimits = details.rateLimits
     this.etag = details.etag
     this.allowedMethods = details.allowedMethods
     this.relay = details.relay

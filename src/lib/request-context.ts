@@ -4,6 +4,13 @@ import { newId } from './id.ts'
 export type RequestPrincipal = {
   readonly userId: string
   readonly groups: readonly string[]
+  /** The credential of the request; absent in background work. */
+  readonly credential?: {
+    readonly kind: string
+    readonly keyId?: string
+    /** Of the key alone, by the names of the configuration. */
+    readonly limits?: Readonly<Partial<Record<string, number>>> | null
+  }
   /** The request and its API key, for the audit log; absent in background work. */
   readonly origin?: { readonly keyId: string | null; readonly requestId: string }
 }

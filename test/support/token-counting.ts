@@ -97,6 +97,7 @@ export const recordOf = (target: Target, inputTokens: number): CallRecord => ({
   outcome: 'completed',
   error: null,
   retries: 0,
+  outputChars: 0,
   firstEventMs: 1,
   durationMs: 2,
   usage: {

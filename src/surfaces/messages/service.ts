@@ -86,6 +86,7 @@ export function createMessageService(deps: MessageServiceDeps) {
       const job = {
         request: fitOutput(request, { contextWindow, inputTokens }),
         targets: readers,
+        modelId: model.id,
         buffered: !parsed.stream,
         streamed: parsed.stream,
       }
@@ -102,7 +103,7 @@ export function createMessageService(deps: MessageServiceDeps) {
         context,
         log: deps.log,
       })
-      return { ...running, streams: parsed.stream }
+      return { ...running, streams: parsed.stream, modelId: model.id }
     },
 
     /** Counts the input tokens of a request without calling the model. */

@@ -106,7 +106,8 @@ async function* generateFromCompacted(
   const items = applyCompaction(request.items, compaction)
   // Sent with the first output, so that a failure before it can be retried.
   let opening = compactionBlock(seal.seal(writeCompaction(compaction)))
-  for await (const batch of generate({ ...job, request: { ...request, items } })) {
+  const compacted = { ...job, continues: true, request: { ...request, items } }
+  for await (const batch of generate(compacted)) {
     yield [...opening, ...batch.flatMap((event) => shiftBlock(event, usage))]
     opening = []
   }

@@ -133,6 +133,7 @@ Nothing is stored.`,
           {
             request: resolved.request,
             targets: resolved.targets,
+            modelId: resolved.modelId,
             context,
           },
         )

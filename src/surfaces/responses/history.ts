@@ -2,7 +2,8 @@ import { quote } from '#api/read-object.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 import { isTerminal, type StoredItem } from '#responses/response.ts'
-import type { Chain } from '#responses/stored.ts'
+import type { Chain, ResponseHead } from '#responses/stored.ts'
+import type { ParsedCreate } from './parse.ts'
 import { invalidField, readObject } from './read-object.ts'
 import { historyFields } from './schema/request.ts'
 
@@ -118,4 +119,24 @@ export function isReference(item: unknown): item is { id?: unknown } {
   const { type = null, role = null, content = null } = item
   if (type !== null) return type === 'item_reference'
   return role === null && content === null && 'id' in item
+}
+
+type Link = Pick<ResponseHead, 'previousResponseId' | 'input'> & { history: History }
+
+/**
+ * Links a response to its predecessors. A predecessor that is only in the memory of the connection
+ * becomes part of the input of a stored response, whose chain would have a gap otherwise.
+ */
+export function linkHistory(
+  { echo, storedInput }: Pick<ParsedCreate, 'echo' | 'storedInput'>,
+  history: History,
+  { historyRequest, isInMemory }: { historyRequest: HistoryRequest; isInMemory: boolean },
+): Link {
+  const { previousResponseId } = historyRequest
+  if (!echo.store || !isInMemory) return { previousResponseId, input: storedInput, history }
+  return {
+    previousResponseId: null,
+    input: [...history.items, ...storedInput],
+    history: { ...history, items: [] },
+  }
 }

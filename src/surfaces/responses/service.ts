@@ -31,8 +31,8 @@ import { withCompaction } from './compaction.ts'
 import {
   type ConnectionMemory,
   type History,
-  type HistoryRequest,
   type HistorySources,
+  linkHistory,
   loadHistory,
   readHistoryRequest,
 } from './history.ts'
@@ -46,12 +46,16 @@ export type ResponseService = {
   /** Throws an `AppError` for an invalid request. */
   create(body: unknown, context: CallerContext, memory?: ConnectionMemory): Promise<RunningResponse>
   /** The request that the model would get; the model is not called. */
-  resolve(body: unknown, context: CallerContext): Promise<Pick<ResponsePlan, 'request' | 'targets'>>
+  resolve(
+    body: unknown,
+    context: CallerContext,
+  ): Promise<Pick<ResponsePlan, 'request' | 'targets' | 'modelId'>>
 }
 
 export type RunningResponse = {
   readonly id: string
   readonly streams: boolean
+  readonly modelId: string
   /** The SSE frames, without the final `[DONE]`. Either this or `result` is called, once. */
   source(): FrameSource<unknown>
   /** The complete response; throws if the generation fails. */
@@ -82,6 +86,8 @@ export type ResponsePlan = {
   /** The request to the model, with the additions of an agent. */
   readonly request: GenerationRequest
   readonly targets: readonly Target[]
+  /** The name of the model in the catalogue. */
+  readonly modelId: string
   readonly droppedTools: readonly string[]
   readonly history: History
   readonly renderer: ResponseRenderer
@@ -119,6 +125,7 @@ export function createResponseService(deps: ResponseServiceDeps): ResponseServic
       return {
         id: head.id,
         streams,
+        modelId: planned.modelId,
         source,
         result,
         history: () => [...history.items, ...head.input, ...renderer.stored().output],
@@ -202,12 +209,19 @@ async function planResponse(
     contextWindow: model.contextWindow,
   })
   const { id, createdAt, framesBefore } = origin
-  const job = { request, targets, buffered: !streams, streamed: streams || echo.background }
+  const job = {
+    request,
+    targets,
+    modelId: model.id,
+    buffered: !streams,
+    streamed: streams || echo.background,
+  }
   return {
     streams,
     parsed,
     request,
     targets,
+    modelId: model.id,
     droppedTools,
     history: link.history,
     head: {
@@ -261,26 +275,6 @@ async function resolveModel(
 function noBackground(): AppError {
   const message = 'Background responses are not supported over a WebSocket; use POST.'
   return new AppError('invalid_request', message, { param: 'background' })
-}
-
-type Link = Pick<ResponseHead, 'previousResponseId' | 'input'> & { history: History }
-
-/**
- * Links a response to its predecessors. A predecessor that is only in the memory of the connection
- * becomes part of the input of a stored response, whose chain would have a gap otherwise.
- */
-function linkHistory(
-  { echo, storedInput }: ParsedCreate,
-  history: History,
-  { historyRequest, isInMemory }: { historyRequest: HistoryRequest; isInMemory: boolean },
-): Link {
-  const { previousResponseId } = historyRequest
-  if (!echo.store || !isInMemory) return { previousResponseId, input: storedInput, history }
-  return {
-    previousResponseId: null,
-    input: [...history.items, ...storedInput],
-    history: { ...history, items: [] },
-  }
 }
 
 function loopLimits(limits: Config['limits'], echo: ParsedCreate['echo']): ToolLoopLimits {
