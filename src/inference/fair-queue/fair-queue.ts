@@ -110,23 +110,28 @@ export class FairQueue<Call> {
     return ticket
   }
 
-  /** Grants the next call that this upstream may serve. */
-  grant(upstream: string, nowMs: number): Ticket<Call> | null {
-    const best = this.#candidates(upstream)
-    const ticket = this.#choose(upstream, best)
-    if (ticket === null) {
-      this.#contended.delete(upstream)
-      return null
+  /**
+   * Grants the next call that this upstream may serve and that `take` accepts. Calls of one lane are
+   * alike: after a refusal, those of other lanes are asked.
+   */
+  grant(upstream: string, nowMs: number, take: (call: Call) => boolean): Ticket<Call> | null {
+    const refused = new Set<Lane<Call>>()
+    for (;;) {
+      const best = this.#candidates(upstream, refused)
+      const ticket = this.#choose(upstream, best)
+      if (ticket === null) {
+        if (refused.size === 0) this.#contended.delete(upstream)
+        return null
+      }
+      if (take(ticket.call)) {
+        this.#charge(upstream, best, ticket)
+        ticket.lane.grant(ticket)
+        ticket.lane.drain.granted(nowMs)
+        this.#ended(ticket, 'granted')
+        return ticket
+      }
+      refused.add(ticket.lane)
     }
-    const { lane } = ticket
-    const { virtualTokens, rounds } = this.#contendedOf(upstream)
-    const start = Math.max(virtualTokens.get(lane.key) ?? 0, rounds[lane.rank] ?? 0)
-    rounds[lane.rank] = start
-    virtualTokens.set(lane.key, start + ticket.costTokens / lane.principals)
-    lane.grant(ticket)
-    lane.drain.granted(nowMs)
-    this.#ended(ticket, 'granted')
-    return ticket
   }
 
   /** The client disconnected, or its deadline has passed. */
@@ -174,39 +179,46 @@ export class FairQueue<Call> {
   }
 
   /** By rank: the lane that is next at this upstream. */
-  #candidates(upstream: string): (Lane<Call> | null)[] {
+  #candidates(upstream: string, refused: ReadonlySet<Lane<Call>>): (Lane<Call> | null)[] {
     const contended = this.#contended.get(upstream)
     const best: (Lane<Call> | null)[] = priorities.map(() => null)
     const startOf = ({ key, rank }: Lane<Call>) =>
       Math.max(contended?.virtualTokens.get(key) ?? 0, contended?.rounds[rank] ?? 0)
     for (const lane of this.#lanes.values()) {
-      if (!lane.upstreams.includes(upstream)) continue
+      if (!lane.upstreams.includes(upstream) || refused.has(lane)) continue
       const other = best[lane.rank] ?? null
       if (other === null || startOf(lane) < startOf(other)) best[lane.rank] = lane
     }
     return best
   }
 
+  /** The highest priority, unless a lower one has been granted less than its share. */
   #choose(upstream: string, best: readonly (Lane<Call> | null)[]): Ticket<Call> | null {
-    const first = best.findIndex((lane) => lane !== null)
-    if (first < 0) return null
-    const { creditTokens } = this.#contendedOf(upstream)
-    const highest = best[first]?.next() ?? null
-    if (highest === null) return null
-    for (let rank = first + 1; rank < best.length; rank++) {
-      const lower = best[rank]?.next() ?? null
-      if (lower === null) {
-        creditTokens[rank] = 0
-        continue
-      }
-      const credit = creditTokens[rank] ?? 0
-      if (credit >= lower.costTokens) {
-        creditTokens[rank] = credit - lower.costTokens
-        return lower
-      }
-      creditTokens[rank] = credit + highest.costTokens * (guaranteedShares[rank] ?? 0)
+    const credits = this.#contended.get(upstream)?.creditTokens
+    let chosen: Ticket<Call> | null = null
+    for (const [rank, lane] of best.entries()) {
+      const ticket = lane?.next() ?? null
+      if (ticket === null) continue
+      if (chosen === null) chosen = ticket
+      else if ((credits?.[rank] ?? 0) >= ticket.costTokens) return ticket
     }
-    return highest
+    return chosen
+  }
+
+  #charge(upstream: string, best: readonly (Lane<Call> | null)[], ticket: Ticket<Call>) {
+    const { lane, costTokens } = ticket
+    const { creditTokens, rounds, virtualTokens } = this.#contendedOf(upstream)
+    const start = Math.max(virtualTokens.get(lane.key) ?? 0, rounds[lane.rank] ?? 0)
+    rounds[lane.rank] = start
+    virtualTokens.set(lane.key, start + costTokens / lane.principals)
+    for (const [rank, waiting] of best.entries()) {
+      const credit = creditTokens[rank] ?? 0
+      if (waiting === null) creditTokens[rank] = 0
+      else if (rank === lane.rank) creditTokens[rank] = Math.max(0, credit - costTokens)
+      else if (rank > lane.rank) {
+        creditTokens[rank] = credit + costTokens * (guaranteedShares[rank] ?? 0)
+      }
+    }
   }
 
   #contendedOf(upstream: string): Contended {

@@ -4,6 +4,7 @@ import { Ticket } from '#inference/fair-queue/lane.ts'
 import { createDice } from '#test/support/dice.ts'
 
 const unknownMs = 1_000
+const accept = () => true
 const limits = { waitingMax: 1_000, waitingPerPrincipalMax: 100 }
 
 function queued(given: Partial<QueuedCall> = {}): QueuedCall {
@@ -31,7 +32,7 @@ function start(given: Partial<typeof limits> = {}) {
   const grantAll = (upstream = 'gpu') => {
     const names: string[] = []
     for (;;) {
-      const ticket = queue.grant(upstream, 0)
+      const ticket = queue.grant(upstream, 0, accept)
       if (ticket === null) return names
       names.push(ticket.call)
     }
@@ -56,16 +57,16 @@ test('principals share tokens, not calls', () => {
   const { add, queue } = start()
   for (let at = 0; at < 100; at++) add('large', { principal: 'anne', costTokens: 1_000 })
   for (let at = 0; at < 100; at++) add('small', { principal: 'ben', costTokens: 100 })
-  const granted = Array.from({ length: 55 }, () => queue.grant('gpu', 0)?.call)
+  const granted = Array.from({ length: 55 }, () => queue.grant('gpu', 0, accept)?.call)
   expect(granted.filter((name) => name === 'large')).toHaveLength(5)
 })
 
 test('a principal does not save up its share while it sends nothing', () => {
   const { add, queue } = start()
   for (let at = 0; at < 40; at++) add('anne', { principal: 'anne' })
-  for (let at = 0; at < 20; at++) queue.grant('gpu', 0)
+  for (let at = 0; at < 20; at++) queue.grant('gpu', 0, accept)
   for (let at = 0; at < 20; at++) add('ben', { principal: 'ben' })
-  const granted = Array.from({ length: 10 }, () => queue.grant('gpu', 0)?.call)
+  const granted = Array.from({ length: 10 }, () => queue.grant('gpu', 0, accept)?.call)
   expect(granted.filter((name) => name === 'anne')).toHaveLength(5)
 })
 
@@ -73,9 +74,12 @@ test('a principal that returns at once still owes what it used', () => {
   const { add, queue } = start()
   for (let at = 0; at < 10; at++) add('ben', { principal: 'ben' })
   add('anne', { principal: 'anne', costTokens: 500 })
-  expect([queue.grant('gpu', 0)?.call, queue.grant('gpu', 0)?.call]).toEqual(['ben', 'anne'])
+  expect([queue.grant('gpu', 0, accept)?.call, queue.grant('gpu', 0, accept)?.call]).toEqual([
+    'ben',
+    'anne',
+  ])
   add('anne', { principal: 'anne' })
-  const granted = Array.from({ length: 6 }, () => queue.grant('gpu', 0)?.call)
+  const granted = Array.from({ length: 6 }, () => queue.grant('gpu', 0, accept)?.call)
   expect(granted).toEqual(['ben', 'ben', 'ben', 'ben', 'anne', 'ben'])
 })
 
@@ -84,10 +88,10 @@ test('what a call really cost is charged to its principal', () => {
   for (const principal of ['anne', 'ben']) {
     for (let at = 0; at < 10; at++) add(principal, { principal })
   }
-  const first = queue.grant('gpu', 0)
+  const first = queue.grant('gpu', 0, accept)
   expect(first?.call).toBe('anne')
   if (first !== null) queue.settle(first, 500)
-  const granted = Array.from({ length: 6 }, () => queue.grant('gpu', 0)?.call)
+  const granted = Array.from({ length: 6 }, () => queue.grant('gpu', 0, accept)?.call)
   expect(granted).toEqual(['ben', 'ben', 'ben', 'ben', 'ben', 'anne'])
 })
 
@@ -98,7 +102,7 @@ test('interactive calls go first, and the others do not starve', () => {
     add('background', { priority: 'background' })
     add('interactive', { priority: 'interactive' })
   }
-  const granted = Array.from({ length: 80 }, () => queue.grant('gpu', 0)?.call)
+  const granted = Array.from({ length: 80 }, () => queue.grant('gpu', 0, accept)?.call)
   expect(granted.slice(0, 8)).toEqual(Array(8).fill('interactive'))
   const count = (name: string) => granted.filter((other) => other === name).length
   expect([count('interactive'), count('background'), count('batch')]).toEqual([70, 8, 2])
@@ -118,7 +122,7 @@ test('models that share an upstream share its tokens by waiting principals', () 
   for (let at = 0; at < 90; at++) {
     for (const principal of ['ben', 'carl']) add('two', { model: 'two', principal })
   }
-  const granted = Array.from({ length: 90 }, () => queue.grant('gpu', 0)?.call)
+  const granted = Array.from({ length: 90 }, () => queue.grant('gpu', 0, accept)?.call)
   expect(granted.filter((name) => name === 'one')).toHaveLength(30)
 })
 
@@ -131,13 +135,22 @@ test('an upstream is given only calls that it may serve', () => {
   expect(grantAll('second')).toEqual(['b'])
 })
 
+test('a call that cannot use the free slot does not block the others', () => {
+  const { add, queue } = start()
+  add('a', { model: 'one' })
+  add('b', { model: 'two' })
+  expect(queue.grant('gpu', 0, (name) => name !== 'a')?.call).toBe('b')
+  expect(queue.grant('gpu', 0, (name) => name !== 'a')).toBeNull()
+  expect(queue.grant('gpu', 0, accept)?.call).toBe('a')
+})
+
 test('a full queue refuses with the time that it takes to drain', () => {
   const { queue, offer, add } = start({ waitingMax: 4 })
   for (const principal of ['a', 'b', 'c', 'd']) add('x', { principal })
   expect(offer('x', { principal: 'e' })).toEqual({ reason: 'queue_full', drainMs: 4_000 })
-  queue.grant('gpu', 2_000)
+  queue.grant('gpu', 2_000, accept)
   add('x', { principal: 'e' }, 2_000)
-  queue.grant('gpu', 6_000)
+  queue.grant('gpu', 6_000, accept)
   add('x', { principal: 'f' }, 6_000)
   // Two grants in 6 s: 3 s for each of the four that wait.
   expect(offer('x', { principal: 'g' }, 6_000)).toEqual({ reason: 'queue_full', drainMs: 12_000 })
@@ -147,9 +160,9 @@ test('a full queue refuses with the time that it takes to drain', () => {
 test('time without waiting calls does not count as a slow queue', () => {
   const { queue, offer, add } = start({ waitingMax: 1 })
   add('x', {}, 0)
-  queue.grant('gpu', 1_000)
+  queue.grant('gpu', 1_000, accept)
   add('x', {}, 900_000)
-  queue.grant('gpu', 901_000)
+  queue.grant('gpu', 901_000, accept)
   add('x', {}, 901_000)
   expect(offer('x', { principal: 'ben' }, 901_000)).toMatchObject({ drainMs: 1_000 })
 })
@@ -184,7 +197,7 @@ test('calls expire in the order of their deadlines', () => {
   expect(queue.expire(99)).toBeNull()
   expect([queue.expire(200)?.call, queue.expire(200)?.call]).toEqual(['early', 'middle'])
   expect(queue.expire(200)).toBeNull()
-  expect([queue.size, queue.grant('gpu', 0)?.call, queue.nextDeadlineMs()]).toEqual([
+  expect([queue.size, queue.grant('gpu', 0, accept)?.call, queue.nextDeadlineMs()]).toEqual([
     1,
     'late',
     null,
@@ -218,7 +231,7 @@ function runSchedule(seed: number): Schedule {
   }
   const grant = (nowMs: number, upstream: string) => {
     const servable = live.filter(({ lane }) => lane.upstreams.includes(upstream))
-    const granted = queue.grant(upstream, nowMs)
+    const granted = queue.grant(upstream, nowMs, accept)
     if (granted === null) {
       if (servable.length > 0) faults.push('a free slot, and calls that wait for it')
       return
@@ -302,7 +315,7 @@ test('between two principals that wait, granted tokens differ by two calls at mo
       )
     for (const principal of principals) for (let at = 0; at < 3; at++) refill(principal)
     for (let step = 0; step < 500; step++) {
-      const ticket = queue.grant('gpu', 0)
+      const ticket = queue.grant('gpu', 0, accept)
       if (ticket === null) throw new Error('nobody waits')
       const { call, costTokens } = ticket
       served.set(call, (served.get(call) ?? 0) + costTokens)
