@@ -12,6 +12,7 @@ import { StartError } from './start-error.ts'
 // what it needs, so the supervisor stays small.
 const isWorker = process.argv[2] === 'worker'
 const isFirstStart = process.argv[3] === 'first'
+const workerIndex = Number(process.argv[4] ?? 0)
 
 const usage = `
 Usage: bun start
@@ -66,7 +67,10 @@ async function runRole(
   try {
     if (isWorker) {
       const { serve } = await import('./worker.ts')
-      await serve(config, { log, printGreeting: start.isDevelopment && isFirstStart })
+      await serve(
+        { ...config, workerIndex },
+        { log, printGreeting: start.isDevelopment && isFirstStart },
+      )
       return 0
     }
     for (const { name, use } of config.formerNames) {

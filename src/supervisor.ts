@@ -60,7 +60,7 @@ export async function supervise(config: Config, log: Log): Promise<number> {
   onNpxExit(stop)
 
   const served = Promise.withResolvers<boolean>()
-  const first = runWorker(state, 'first', () => served.resolve(true))
+  const first = runWorker(state, 'first', 0, () => served.resolve(true))
   void first.then(() => served.resolve(false))
   if (!(await served.promise)) {
     const { signal } = await first
@@ -68,16 +68,22 @@ export async function supervise(config: Config, log: Log): Promise<number> {
     return stopping.signal.aborted ? 0 : 1
   }
   const othersCount = stopping.signal.aborted ? 0 : config.workers - 1
-  const others = Array.from({ length: othersCount }, () => runWorker(state, 'other'))
-  const clean = await Promise.all([first, ...others].map((exit) => restartOnExit(state, exit)))
+  const others = Array.from({ length: othersCount }, (_, at) => runWorker(state, 'other', at + 1))
+  const clean = await Promise.all(
+    [first, ...others].map((exit, at) => restartOnExit(state, exit, at)),
+  )
   return clean.every(Boolean) ? 0 : 1
 }
 
 /** Restarts a worker whenever it exits; resolves at shutdown to whether it exited cleanly. */
-async function restartOnExit(state: Workers, firstExit: Promise<WorkerExit>): Promise<boolean> {
+async function restartOnExit(
+  state: Workers,
+  firstExit: Promise<WorkerExit>,
+  index: number,
+): Promise<boolean> {
   const { signal: stopped } = state.stopping
   let pauseMs = restartPauseMs.first
-  for (let exit = firstExit; ; exit = runWorker(state, 'other')) {
+  for (let exit = firstExit; ; exit = runWorker(state, 'other', index)) {
     const { wasReady, uptimeMs, code, signal } = await exit
     // A starting worker may be signalled before it handles signals.
     if (stopped.aborted) return code === 0 || !wasReady
@@ -89,16 +95,17 @@ async function restartOnExit(state: Workers, firstExit: Promise<WorkerExit>): Pr
   }
 }
 
-/** Runs one worker process until it exits. */
+/** Runs one worker process until it exits. A restarted one has the index of the dead one. */
 async function runWorker(
   state: Workers,
   role: 'first' | 'other',
+  index: number,
   onReady: () => void = () => {},
 ): Promise<WorkerExit> {
   const startedAt = performance.now()
   let wasReady = false
   const program = fileURLToPath(new URL('./main.ts', import.meta.url))
-  const worker = Bun.spawn([process.execPath, program, 'worker', role], {
+  const worker = Bun.spawn([process.execPath, program, 'worker', role, String(index)], {
     env: childEnvironment({ ...workerEnvironment, PORT: String(state.port) }),
     stdio: ['ignore', 'inherit', 'inherit'],
     ipc: ({ port }: WorkerMessage) => {

@@ -149,6 +149,8 @@ export type ConfigSource =
   | { readonly kind: 'environment'; readonly variable: string }
 
 export type Config = Static<typeof configSchema> & {
+  /** Among the workers of this machine, from 0; each has its share of what they share. */
+  readonly workerIndex?: number
   /** By key of the file: `retrieval.rerank_top_n`. */
   readonly sources: Readonly<Record<string, ConfigSource>>
   /** Former names in use: of keys of the file, or of variables. */

@@ -77,6 +77,8 @@ const overloads: ReadonlySet<ErrorKind> = new Set([
   'upstream_overloaded',
   'too_many_streams',
   'no_descriptor_left',
+  'queue_full',
+  'queue_timeout',
 ])
 
 /** The Messages API has its own statuses for overload and exhausted credit. */

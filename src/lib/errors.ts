@@ -46,6 +46,9 @@ const kinds = {
   too_many_streams: { status: 503, type: 'server_error' },
   // The same to a client, but its connection is closed, because it uses a descriptor.
   no_descriptor_left: { status: 503, type: 'server_error', code: 'too_many_streams' },
+  // No upstream of the model has capacity.
+  queue_full: { status: 503, type: 'server_error' },
+  queue_timeout: { status: 503, type: 'server_error' },
   insufficient_storage: { status: 507, type: 'server_error' },
   // A single request needs more than a limit allows: a retry cannot succeed.
   request_exceeds_limit: { status: 429, type: 'rate_limit_error', code: 'rate_limit_exceeded' },

@@ -32,6 +32,8 @@ export type RequestContext<P extends RequestPrincipal = RequestPrincipal> = {
   /** The id of the API key; null where the caller sent a token of the identity provider. */
   readonly keyId: string | null
   readonly trace: TraceContext | null
+  /** Yields to requests of callers that wait for the response; they have none. */
+  readonly priority?: 'background' | 'batch' | undefined
   /** `performance.now()` when the request arrived. */
   readonly receivedAtMs: number
   /** Aborted when the client disconnects or the server cancels the request. */
@@ -103,7 +105,8 @@ export function createBackgroundContext(
   signal: AbortSignal,
   principal: RequestPrincipal = noPrincipal,
 ): RequestContext {
-  return createRequestContext({ requestId: newId('req_'), principal, signal })
+  const context = createRequestContext({ requestId: newId('req_'), principal, signal })
+  return { ...context, priority: 'batch' }
 }
 
 /** The same context with this signal. The properties of a context may be getters. */
@@ -112,6 +115,6 @@ export function withSignal<P extends RequestPrincipal>(
   signal: AbortSignal,
 ): RequestContext<P> {
   if (context.signal === signal) return context
-  const { requestId, principal, keyId, trace, receivedAtMs } = context
-  return { requestId, principal, keyId, trace, receivedAtMs, signal }
+  const { requestId, principal, keyId, trace, priority, receivedAtMs } = context
+  return { requestId, principal, keyId, trace, priority, receivedAtMs, signal }
 }

@@ -97,6 +97,27 @@ export const modelsKeys = {
       minimum: 0,
     }),
   }),
+  queue: section(
+    'Requests that wait because every upstream of their model has max_in_flight requests.',
+    {
+      waitMaxMs: whole('Longest wait; then the request is refused with 503.', {
+        default: 60_000,
+        minimum: 0,
+      }),
+      backgroundWaitMaxMs: whole(
+        'The same for background responses, indexing and requests with service_tier = "flex".',
+        { default: 600_000, minimum: 0 },
+      ),
+      waitingMax: whole(
+        'Waiting requests per model, priority and worker; more are refused with 503.',
+        { default: 1_000, minimum: 1 },
+      ),
+      waitingPerPrincipalMax: whole(
+        'Of these, requests of one API key, or of one user without a key; more are refused with 429. Nobody gets more places than are free.',
+        { default: 100, minimum: 1 },
+      ),
+    },
+  ),
   ...llamaKeys,
   tokens: section('Counting input tokens.', {
     tokenizer: choice(

@@ -97,5 +97,12 @@ export const upstreamEntry = entry('An inference endpoint behind the gateway.', 
     default: 1,
     minimum: 1,
   }),
+  maxInFlight: Type.Optional(
+    Type.Integer({
+      description:
+        'Concurrent requests to the upstream; more wait in a fair queue. The workers of a machine share the number, several machines multiply it. By default, there is no limit.',
+      minimum: 1,
+    }),
+  ),
   ...quirks,
 })

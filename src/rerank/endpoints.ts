@@ -61,7 +61,10 @@ Jina. A field that is null counts as absent; unknown fields are ignored.`,
         model_mode_mismatch:
           'The model "llama-3.3-70b" has mode generate; mode rerank is required.',
         model_not_found: 'The model "bge-reranker" does not exist.',
-        rate_limit_exceeded: 'The upstream returned status 429.',
+        rate_limit_exceeded:
+          'The upstream returned status 429, or too many calls of the key wait for the model.',
+        queue_full: 'Too many calls wait for the model.',
+        queue_timeout: 'All upstreams of the model were busy for 60 s.',
         upstream_overloaded: 'The upstream returned status 503.',
         upstream_invalid_answer: 'The rerank upstream returned two results for one document.',
         upstream_unreachable: 'The upstream could not be reached.',

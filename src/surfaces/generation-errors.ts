@@ -2,9 +2,12 @@ import type { Errors } from '#api/endpoint.ts'
 
 /** The errors of a generation before its first output, for the OpenAPI document. */
 export const upstreamErrors: Errors = {
-  rate_limit_exceeded: 'The upstream returned status 429.',
+  rate_limit_exceeded:
+    'The upstream returned status 429, or too many calls of the key wait for the model.',
   insufficient_quota: 'The upstream returned status 402.',
   too_many_streams: 'The server runs too many generations; retry.',
+  queue_full: 'Too many calls wait for the model.',
+  queue_timeout: 'All upstreams of the model were busy for 60 s.',
   upstream_overloaded: 'The upstream returned status 503.',
   upstream_error: 'The upstream returned status 500.',
   upstream_refused: 'The upstream refused the credential of the gateway.',

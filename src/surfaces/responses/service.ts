@@ -155,6 +155,7 @@ async function planQueued(deps: ResponseServiceDeps, queued: QueuedResponse): Pr
       principal: { userId: queued.ownerId, groups },
       keyId: null,
       trace: null,
+      priority: 'background',
       receivedAtMs: performance.now(),
       signal: neverAborted,
     },
