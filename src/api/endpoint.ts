@@ -66,7 +66,7 @@ export type Errors = { readonly [Kind in ErrorKind]?: ErrorExample | readonly Er
 type ErrorExample = string | { readonly code: string; readonly message: string }
 
 /** The message of `jwt_required`. */
-export const tokenRequired = 'API keys are created with a token, not with an API key.'
+export const tokenRequired = 'API keys are created and changed with a token, not with an API key.'
 
 /** A JSON request body: `schema` documents it, `read` validates it and gives the handler its input. */
 export type JsonBody<T> = {

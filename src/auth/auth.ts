@@ -95,13 +95,13 @@ export async function createAuth(deps: AuthDeps) {
   await notify({ what: 'groups', id: '' })
   // Before 1.2.1 the platform's gateway treated every bearer value as a JWT.
   const rules = { bearerKeys: config.platformVersion !== '1.2.0' }
-  const onRevoked = (keyId: string) => notify({ what: 'key', id: keyId })
+  const onChanged = (keyId: string) => notify({ what: 'key', id: keyId })
   return {
     /** Throws an `AppError` of status 401, or 503 if the credential cannot be verified. */
     authenticate: (request: Request) => authenticate(() => readCredential(request, rules)),
     /** The principal of a bare token, as a WebSocket sends it: a JWT or an API key. */
     authenticateToken: (token: string) => authenticate(() => readToken(token)),
-    keys: createApiKeys({ store, now, pepper, audit, onRevoked }),
+    keys: createApiKeys({ store, now, pepper, audit, onChanged }),
     changes: {
       /** Notifies every process when this transaction is committed. */
       notifyOnCommit: store.notifyOnCommit,

@@ -5,7 +5,8 @@ import type { Log } from '#telemetry/log.ts'
 import { credentialsCachedMax } from './credentials.ts'
 import type { GroupRights } from './groups.ts'
 import { hashApiKey, isApiKey } from './key-format.ts'
-import { lastUseGrainMs, type StoredKey } from './key-store.ts'
+import type { StoredKey } from './key-store.ts'
+import { lastUseGrainMs } from './key-use-store.ts'
 import { type Bearer, type Principal, principalOf, userDisabled } from './principal.ts'
 import type { AuthStore } from './store.ts'
 
@@ -46,8 +47,9 @@ export function createKeyPrincipals(options: KeyPrincipalsOptions) {
       setBounded(unknownUntil, id, performance.now() + unknownKeyMs, credentialsCachedMax)
       throw unknownKey()
     }
-    const { keyId, userId, subject, name } = key
-    const bearer = { userId, subject, name, credential: { kind: 'api-key', keyId } as const }
+    const { keyId, userId, subject, name, models, scopes, limits } = key
+    const credential = { kind: 'api-key', keyId, models, scopes, limits } as const
+    const bearer = { userId, subject, name, credential }
     return { key, bearer, confirmedAt: performance.now() }
   }
 
@@ -73,6 +75,9 @@ export function createKeyPrincipals(options: KeyPrincipalsOptions) {
       if (key.revokedAt !== null) throw new AppError('invalid_api_key', 'This API key was revoked.')
       if (key.expiresAt !== null && key.expiresAt <= options.now()) {
         throw new AppError('invalid_api_key', 'This API key has expired.')
+      }
+      if (key.replacedUntil !== null && key.replacedUntil <= options.now()) {
+        throw new AppError('invalid_api_key', 'This API key was replaced by its rotation.')
       }
       if (key.disabledAt !== null) throw userDisabled('invalid_api_key')
       usage.record(key.keyId)

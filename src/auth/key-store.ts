@@ -1,11 +1,18 @@
-import { and, desc, eq, gt, inArray, isNull, lt, or, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, isNull, lt, or, sql } from 'drizzle-orm'
+import type { PgUpdateSetSource } from 'drizzle-orm/pg-core'
 import type { Membership } from '#auth/groups.ts'
+import type { KeyCredential } from '#auth/principal.ts'
 import type { Database, Transaction } from '#db/client.ts'
 import type { QueryRunner } from '#db/query-runner.ts'
 import { apiKey, appUser, groupMember } from '#db/schema/auth.ts'
+import { asRecord, parseJson } from '#lib/json.ts'
 import type { PageRequest } from '#lib/page.ts'
+import { sortScopes } from './scopes.ts'
 
-export type StoredKey = {
+/** What a key is restricted to; null: not at all. */
+export type KeyRights = Pick<KeyCredential, 'models' | 'scopes' | 'limits'>
+
+export type StoredKey = KeyRights & {
   keyId: string
   userId: string
   subject: string
@@ -14,12 +21,23 @@ export type StoredKey = {
   membership: Membership
   expiresAt: Date | null
   revokedAt: Date | null
+  /** Until when the secret works if a rotation replaced it; null for the current secret. */
+  replacedUntil: Date | null
 }
 
-export type KeyRecord = Pick<
-  typeof apiKey.$inferSelect,
-  'id' | 'name' | 'masked' | 'createdAt' | 'expiresAt' | 'lastUsedAt'
->
+export type KeyRecord = KeyRights &
+  Pick<
+    typeof apiKey.$inferSelect,
+    | 'id'
+    | 'userId'
+    | 'name'
+    | 'masked'
+    | 'createdAt'
+    | 'expiresAt'
+    | 'lastUsedAt'
+    | 'rotatedAt'
+    | 'previousExpiresAt'
+  >
 
 /** The owner of a key. A service account must exist; a user may not be recorded yet. */
 export type KeyOwner = {
@@ -28,28 +46,45 @@ export type KeyOwner = {
   readonly kind: 'user' | 'service'
 }
 
-export type NewKey = typeof apiKey.$inferInsert & { owner: KeyOwner }
+export type NewKey = Omit<typeof apiKey.$inferInsert, keyof KeyRights> &
+  Partial<KeyRights> & { owner: KeyOwner }
+
+/** A key that is not revoked, of this user; without `userId` of any user. */
+export type KeySelector = { readonly keyId: string; readonly userId: string | undefined }
+
+/** The fields of a key that can be changed. */
+export type KeyChange = Partial<KeyRights & Pick<KeyRecord, 'name' | 'expiresAt'>>
+
+/** A new secret of a key. */
+export type NewSecret = {
+  readonly hash: Uint8Array
+  readonly masked: string
+  readonly rotatedAt: Date
+  /** Until when the present secret works. */
+  readonly previousExpiresAt: Date
+}
 
 export type AddKeyResult = 'added' | 'too-many' | 'no-owner'
 
 /** Writes the audit entry, in the same transaction. */
 type RecordAudit = (transaction: Transaction) => Promise<void>
+/** The same, with the key before the change. */
+type RecordKeyAudit = (transaction: Transaction, before: KeyRecord) => Promise<void>
 type Handle = Database['drizzle']
-
-/** Keys per statement. */
-const touchedKeysPerStatement = 1_000
-/** The precision of the last use of a key, */
-export const lastUseGrainMs = 60_000
-/** and of the last request of a user. */
-export const lastSeenGrainMs = 3_600_000
 
 const keyRecord = {
   id: apiKey.id,
+  userId: apiKey.userId,
   name: apiKey.name,
   masked: apiKey.masked,
   createdAt: apiKey.createdAt,
   expiresAt: apiKey.expiresAt,
   lastUsedAt: apiKey.lastUsedAt,
+  rotatedAt: apiKey.rotatedAt,
+  previousExpiresAt: apiKey.previousExpiresAt,
+  models: apiKey.models,
+  scopes: apiKey.scopes,
+  limits: apiKey.limits,
 }
 
 export function createKeyTable(drizzle: Handle, query: QueryRunner) {
@@ -62,56 +97,58 @@ export function createKeyTable(drizzle: Handle, query: QueryRunner) {
       return query(() => addKey(drizzle, { key, liveKeysMax, record }))
     },
 
-    /** Newest first, with expired and without revoked keys. */
-    listKeys(userId: string, page: PageRequest): Promise<KeyRecord[]> {
+    /** Newest first, with expired and without revoked keys; without `userId` those of every user. */
+    listKeys(userId: string | undefined, page: PageRequest): Promise<KeyRecord[]> {
       const isListed = and(
-        eq(apiKey.userId, userId),
+        userId === undefined ? undefined : eq(apiKey.userId, userId),
         isNull(apiKey.revokedAt),
         page.after === undefined ? undefined : lt(apiKey.id, page.after),
       )
-      return query(async () =>
-        drizzle
+      return query(async () => {
+        const rows = await drizzle
           .select(keyRecord)
           .from(apiKey)
           .where(isListed)
           .orderBy(desc(apiKey.id))
-          .limit(page.limit),
-      )
+          .limit(page.limit)
+        return rows.map(readKey)
+      })
     },
 
-    /** False if this user has no such key. */
-    revokeKey(
-      { userId, keyId, revokedAt }: { userId: string; keyId: string; revokedAt: Date },
-      record: (transaction: Transaction, name: string) => Promise<void>,
+    /** Changes a key; undefined if there is no such key. `record` is called with the key before it. */
+    changeKey(
+      selector: KeySelector,
+      change: KeyChange,
+      record: RecordKeyAudit,
+    ): Promise<KeyRecord | undefined> {
+      return query(() => updateKey(drizzle, selector, columnsOf(change), record))
+    },
+
+    /** Replaces the secret of a key; undefined if there is no such key. */
+    rotateKey(
+      selector: KeySelector,
+      { hash, ...secret }: NewSecret,
+      record: RecordKeyAudit,
+    ): Promise<KeyRecord | undefined> {
+      const set = { ...secret, hash, previousHash: sql`${apiKey.hash}` }
+      return query(() => updateKey(drizzle, selector, set, record))
+    },
+
+    /** False if there is no such key. */
+    async revokeKey(
+      selector: KeySelector,
+      revokedAt: Date,
+      record: RecordKeyAudit,
     ): Promise<boolean> {
-      const isLive = and(eq(apiKey.id, keyId), eq(apiKey.userId, userId), isNull(apiKey.revokedAt))
-      return query(() =>
-        drizzle.transaction(async (transaction) => {
-          const [revoked] = await transaction
-            .update(apiKey)
-            .set({ revokedAt })
-            .where(isLive)
-            .returning({ name: apiKey.name })
-          if (revoked === undefined) return false
-          await record(transaction, revoked.name)
-          return true
-        }),
-      )
-    },
-
-    /** Runs in the background, without a deadline. */
-    async markUsed(keyIds: readonly string[], usedAt: Date): Promise<void> {
-      // The same order on every replica prevents deadlocks.
-      const ordered = [...keyIds].sort()
-      for (let start = 0; start < ordered.length; start += touchedKeysPerStatement) {
-        await markUsed(drizzle, ordered.slice(start, start + touchedKeysPerStatement), usedAt)
-      }
+      const revoked = await query(() => updateKey(drizzle, selector, { revokedAt }, record))
+      return revoked !== undefined
     },
   }
 }
 
 /** Prepared, because every invalid key causes a lookup: a tenth of the time of an unprepared query. */
 function prepareFindKey(drizzle: Handle): (hash: Uint8Array) => Promise<StoredKey | undefined> {
+  const hash = sql.placeholder('hash')
   const found = drizzle
     .select({
       keyId: apiKey.id,
@@ -121,21 +158,82 @@ function prepareFindKey(drizzle: Handle): (hash: Uint8Array) => Promise<StoredKe
       disabledAt: appUser.disabledAt,
       expiresAt: apiKey.expiresAt,
       revokedAt: apiKey.revokedAt,
+      replacedUntil:
+        sql`case when ${apiKey.hash} = ${hash} then null else ${apiKey.previousExpiresAt} end`.mapWith(
+          apiKey.previousExpiresAt,
+        ),
+      models: apiKey.models,
+      scopes: apiKey.scopes,
+      limits: apiKey.limits,
       group: groupMember.groupName,
       source: groupMember.source,
     })
     .from(apiKey)
     .innerJoin(appUser, eq(appUser.id, apiKey.userId))
     .leftJoin(groupMember, eq(groupMember.userId, apiKey.userId))
-    .where(eq(apiKey.hash, sql.placeholder('hash')))
+    .where(or(eq(apiKey.hash, hash), eq(apiKey.previousHash, hash)))
     .prepare('find_key')
   return async (hash) => {
     const rows = await found.execute({ hash })
     const [first] = rows
     if (first === undefined) return undefined
     const { group: _, source: __, ...key } = first
-    return { ...key, membership: membershipOf(rows) }
+    return { ...readKey(key), membership: membershipOf(rows) }
   }
+}
+
+/** A row with its stored rights as typed values. A scope of a later version grants nothing here. */
+function readKey<Row extends Pick<typeof apiKey.$inferSelect, keyof KeyRights>>({
+  scopes,
+  limits,
+  ...row
+}: Row) {
+  return {
+    ...row,
+    scopes: scopes && sortScopes(scopes),
+    limits: limits === null ? null : asRecord(parseJson(limits)),
+  }
+}
+
+/** The columns of rights and other fields of a key. */
+function columnsOf({ models, scopes, limits, ...fields }: KeyChange) {
+  return {
+    ...fields,
+    ...(models === undefined ? {} : { models: models && [...models] }),
+    ...(scopes === undefined ? {} : { scopes: scopes && [...scopes] }),
+    ...(limits === undefined ? {} : { limits: limits && JSON.stringify(limits) }),
+  }
+}
+
+/** Locks a live key, records the change and makes it; undefined if there is no such key. */
+async function updateKey(
+  drizzle: Handle,
+  { keyId, userId }: KeySelector,
+  columns: PgUpdateSetSource<typeof apiKey>,
+  record: RecordKeyAudit,
+): Promise<KeyRecord | undefined> {
+  const isSelected = and(
+    eq(apiKey.id, keyId),
+    userId === undefined ? undefined : eq(apiKey.userId, userId),
+    isNull(apiKey.revokedAt),
+  )
+  return drizzle.transaction(async (transaction) => {
+    const [before] = await transaction
+      .select(keyRecord)
+      .from(apiKey)
+      .where(isSelected)
+      .for('update')
+    if (before === undefined) return undefined
+    await record(transaction, readKey(before))
+    const isChanged = Object.keys(columns).length > 0
+    if (!isChanged) return readKey(before)
+    const [after] = await transaction
+      .update(apiKey)
+      .set(columns)
+      .where(eq(apiKey.id, keyId))
+      .returning(keyRecord)
+    return after && readKey(after)
+  })
 }
 
 type MemberRow = { readonly group: string | null; readonly source: string | null }
@@ -151,7 +249,7 @@ async function addKey(
   drizzle: Handle,
   { key, liveKeysMax, record }: { key: NewKey; liveKeysMax: number; record: RecordAudit },
 ): Promise<AddKeyResult> {
-  const { owner, ...row } = key
+  const { owner, models = null, scopes = null, limits = null, ...row } = key
   return drizzle.transaction(async (transaction) => {
     // The row of the owner is the lock of the count.
     if (!(await lockOwner(transaction, owner))) return 'no-owner'
@@ -161,7 +259,7 @@ async function addKey(
       or(isNull(apiKey.expiresAt), gt(apiKey.expiresAt, key.createdAt)),
     )
     if ((await transaction.$count(apiKey, isLive)) >= liveKeysMax) return 'too-many'
-    await transaction.insert(apiKey).values(row)
+    await transaction.insert(apiKey).values({ ...row, ...columnsOf({ models, scopes, limits }) })
     await record(transaction)
     return 'added'
   })
@@ -183,30 +281,4 @@ async function lockOwner(transaction: Transaction, owner: KeyOwner): Promise<boo
     .where(and(eq(appUser.id, userId), eq(appUser.kind, kind)))
     .for('update')
   return found.length > 0
-}
-
-async function markUsed(drizzle: Handle, ids: readonly string[], usedAt: Date): Promise<void> {
-  const keysFrom = new Date(usedAt.getTime() - lastUseGrainMs)
-  const usersFrom = new Date(usedAt.getTime() - lastSeenGrainMs)
-  await drizzle
-    .update(apiKey)
-    .set({ lastUsedAt: usedAt })
-    .where(
-      and(
-        inArray(apiKey.id, [...ids]),
-        or(isNull(apiKey.lastUsedAt), lt(apiKey.lastUsedAt, keysFrom)),
-      ),
-    )
-  const isDue = or(isNull(appUser.lastSeenAt), lt(appUser.lastSeenAt, usersFrom))
-  const owners = drizzle
-    .select({ id: apiKey.userId })
-    .from(apiKey)
-    .where(inArray(apiKey.id, [...ids]))
-  // Another replica that holds the row writes the same value.
-  const due = drizzle
-    .select({ id: appUser.id })
-    .from(appUser)
-    .where(and(inArray(appUser.id, owners), isDue))
-    .for('update', { skipLocked: true })
-  await drizzle.update(appUser).set({ lastSeenAt: usedAt }).where(sql`${appUser.id} in (${due})`)
 }

@@ -1,5 +1,7 @@
 import { AppError } from '#lib/errors.ts'
+import type { LimitValues } from '#limits/config.ts'
 import type { Permission } from './permissions.ts'
+import type { Scope } from './scopes.ts'
 
 /** An authenticated caller with current permissions. */
 export type Principal = {
@@ -11,9 +13,18 @@ export type Principal = {
   readonly name: string | null
   readonly groups: readonly string[]
   readonly permissions: ReadonlySet<Permission>
-  readonly credential:
-    | { readonly kind: 'jwt' }
-    | { readonly kind: 'api-key'; readonly keyId: string }
+  readonly credential: { readonly kind: 'jwt' } | KeyCredential
+}
+
+/** An API key and what it is restricted to; null: not at all. */
+export type KeyCredential = {
+  readonly kind: 'api-key'
+  readonly keyId: string
+  /** Names and patterns of models. */
+  readonly models: readonly string[] | null
+  readonly scopes: readonly Scope[] | null
+  /** These apply beside the limits of its owner. */
+  readonly limits: LimitValues | null
 }
 
 /** What a credential says about its principal, without the rights of this moment. */

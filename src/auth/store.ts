@@ -3,7 +3,8 @@ import type { Database } from '#db/client.ts'
 import { createQueryRunner, type QueryRunner } from '#db/query-runner.ts'
 import { appGroup, appUser, groupMember, knownPermission } from '#db/schema/auth.ts'
 import { withTimeLimit } from '#lib/time-limit.ts'
-import { createKeyTable, lastSeenGrainMs, membershipOf } from './key-store.ts'
+import { createKeyTable, membershipOf } from './key-store.ts'
+import { createKeyUseTable, lastSeenGrainMs } from './key-use-store.ts'
 import { groupsPermission, type Permission, shippedAdmins } from './permissions.ts'
 
 /** Queries on the path of a request fail fast with `service_unavailable`. */
@@ -53,6 +54,7 @@ export function createAuthStore(database: AuthDatabase) {
     ...changeFeed(database),
     ...groupTables(drizzle, query),
     ...createKeyTable(drizzle, query),
+    ...createKeyUseTable(drizzle),
   }
 }
 

@@ -1,9 +1,10 @@
 import { Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
-import { deletedResponse, idExample } from '#api/shapes.ts'
+import { deletedResponse, idExample, pageQuery } from '#api/shapes.ts'
 import { keyEndpoints } from '#api-keys/endpoints.ts'
 import { actorOf } from '#audit/audit.ts'
 import type { Auth } from '#auth/auth.ts'
+import type { KeyOwner } from '#auth/key-store.ts'
 import { AppError } from '#lib/errors.ts'
 import { isStorable, readLabel } from '#lib/label.ts'
 import { compileChecker } from '#lib/schema.ts'
@@ -32,6 +33,11 @@ export function serviceAccountEndpoints({
   serviceAccounts,
   now,
 }: ServiceAccountEndpointsDeps): Endpoint[] {
+  const accountOf = async (params: Readonly<Record<string, string>>): Promise<KeyOwner> => {
+    const { id: userId, subject, kind } = await users.find(readId(params['id'] ?? ''))
+    if (kind !== 'service') throw serviceAccountNotFound(userId)
+    return { userId, subject, kind }
+  }
   return [
     endpoint({
       method: 'POST',
@@ -87,6 +93,8 @@ export function serviceAccountEndpoints({
         summaries: {
           create: 'Create an API key for a service account',
           list: 'List the API keys of a service account',
+          change: 'Change an API key of a service account',
+          rotate: 'Replace the secret of an API key of a service account',
           revoke: 'Revoke an API key of a service account',
         },
         example: { id: '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a61', name: 'import host' },
@@ -94,13 +102,13 @@ export function serviceAccountEndpoints({
           'This service account has 100 API keys, which is the limit; delete one first.',
         keyParam: 'key_id',
         keyNotFound,
+        ofOthers: '',
         params: idParam,
+        query: pageQuery,
         ownerNotFound: [notFound],
-        async ownerOf(_context, params) {
-          const { id: userId, subject, kind } = await users.find(readId(params['id'] ?? ''))
-          if (kind !== 'service') throw serviceAccountNotFound(userId)
-          return { userId, subject, kind }
-        },
+        ownerOf: (_context, params) => accountOf(params),
+        listedUser: async (_context, params) => (await accountOf(params)).userId,
+        changedUser: async (_context, params) => (await accountOf(params)).userId,
       },
       { auth, now },
     ),

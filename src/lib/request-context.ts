@@ -4,15 +4,21 @@ import { newId } from './id.ts'
 export type RequestPrincipal = {
   readonly userId: string
   readonly groups: readonly string[]
-  /** The credential of the request; absent in background work. */
-  readonly credential?: {
-    readonly kind: string
-    readonly keyId?: string
-    /** Of the key alone, by the names of the configuration. */
-    readonly limits?: Readonly<Partial<Record<string, number>>> | null
-  }
+  /** The credential of a request; absent in background work. */
+  readonly credential?: RequestCredential
   /** The request and its API key, for the audit log; absent in background work. */
   readonly origin?: { readonly keyId: string | null; readonly requestId: string }
+}
+
+/** What the model resolver and the limits need of a credential. */
+export type RequestCredential = {
+  readonly kind: string
+  /** Of an API key. */
+  readonly keyId?: string
+  /** Names and patterns of the models that the key may use; null or absent: every model of its owner. */
+  readonly models?: readonly string[] | null
+  /** Of the key alone, by the names of the configuration. */
+  readonly limits?: Readonly<Partial<Record<string, number>>> | null
 }
 
 /** W3C trace context (https://www.w3.org/TR/trace-context/): the values of `traceparent` and `tracestate`. */
@@ -79,12 +85,10 @@ export function readTraceContext(headers: Headers): TraceContext | null {
   return { traceparent, tracestate: isKept ? tracestate : null }
 }
 
-type Credential = { readonly kind: string; readonly keyId?: string }
-
 /** Builds the context of a request that arrives now. */
 export function createRequestContext<P extends RequestPrincipal>(request: {
   requestId: string
-  principal: P & { readonly credential?: Credential }
+  principal: P
   signal: AbortSignal
 }): RequestContext<P> {
   const { requestId, principal, signal } = request

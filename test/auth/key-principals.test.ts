@@ -127,8 +127,8 @@ test('a lookup that started before a revocation is not cached', async () => {
   hold = promise
   const early = keys.authenticate(key)
   await eventually('the database has answered', () => answers === 1)
-  const revoked = { userId: userIdOf('ann'), keyId: id, revokedAt: now() }
-  await createAuthStore(database).revokeKey(revoked, async () => {})
+  const selector = { userId: userIdOf('ann'), keyId: id }
+  await createAuthStore(database).revokeKey(selector, now(), async () => {})
   keys.invalidate({ keyId: id })
   resolve()
   await early

@@ -25,6 +25,16 @@ function list(subject: string, query = '') {
   return world.send(`${path}${query}`, { bearer: world.token(subject, ['users']) })
 }
 
+/** The further fields of a key that is restricted to nothing. */
+const unrestricted = {
+  user_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+  models: null,
+  scopes: null,
+  limits: null,
+  rotated_at: null,
+  previous_expires_at: null,
+}
+
 describe('POST /v1/api-keys', () => {
   test('responds with the key, once', async () => {
     const answer = await create('ann', { name: '  My laptop ' })
@@ -38,6 +48,7 @@ describe('POST /v1/api-keys', () => {
       masked: `sk-svc-v1-********${String(key).slice(-4)}`,
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       expires_at: null,
+      ...unrestricted,
     })
     expect(JSON.stringify((await list('ann')).body)).not.toContain(String(key))
   })
@@ -154,6 +165,7 @@ describe('GET /v1/api-keys', () => {
         created_at: expect.any(String),
         expires_at: null,
         last_used_at: null,
+        ...unrestricted,
       })),
       has_more: true,
       first_id: ids[0],

@@ -22,13 +22,17 @@ export type World = {
   /** A token of a user in these groups, valid for an hour. */
   token(subject: string, groups: readonly string[], claims?: Record<string, unknown>): string
   /** Creates an API key over HTTP. */
-  makeKey(subject: string, groups: readonly string[]): Promise<{ id: string; key: string }>
+  makeKey(
+    subject: string,
+    groups: readonly string[],
+    fields?: Record<string, unknown>,
+  ): Promise<{ id: string; key: string }>
   readonly url: URL
   close(): Promise<void>
 }
 
 type SendOptions = {
-  method?: 'GET' | 'POST' | 'DELETE'
+  method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   headers?: Record<string, string>
   /** Sent as `Authorization: Bearer …`. */
   bearer?: string
@@ -80,9 +84,10 @@ export async function startWorld(
     pass(ms) {
       offsetMs += ms
     },
-    async makeKey(subject, groups) {
+    async makeKey(subject, groups, fields = {}) {
       const bearer = token(subject, groups)
-      const answer = await send('/v1/api-keys', { method: 'POST', bearer, json: { name: 'k' } })
+      const json = { name: 'k', ...fields }
+      const answer = await send('/v1/api-keys', { method: 'POST', bearer, json })
       const { id, key } = Object(answer.body)
       if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
       return { id: String(id), key: String(key) }
