@@ -5,6 +5,7 @@ import type { EventBatch, Usage } from './events.ts'
 import { type CallKind, type CallRecord, OpenCall, type RetryPolicy } from './open-call.ts'
 import type { GenerationRequest } from './request.ts'
 import type { RerankInput, RerankResult } from './rerank.ts'
+import type { Router } from './routing/router.ts'
 import { type Admission, RunningGeneration } from './running-generation.ts'
 import { noDescriptorLeft } from './transport/descriptor-wait.ts'
 import type { Transport } from './transport.ts'
@@ -15,7 +16,7 @@ import type { Adapters } from './upstreams/index.ts'
 export type ModelCall = {
   /** `context.signal` ends the call. */
   readonly context: RequestContext
-  /** In order of preference, at least one. */
+  /** In order of preference, at least one; targets of one tier share the load. */
   readonly targets: readonly Target[]
   /** The name in the catalogue, by which limits are kept; absent: that of the request. */
   readonly modelId?: string
@@ -24,6 +25,8 @@ export type ModelCall = {
    * tools: it is not refused by limits, but its tokens count.
    */
   readonly continues?: boolean
+  /** Of a generation. */
+  readonly request?: GenerationRequest
 }
 
 /** What an admitted call holds of its limits. */
@@ -81,6 +84,7 @@ export type InferenceDeps = {
   readonly retry: RetryPolicy
   /** Limits of callers and models; absent: none. Token counts are free. */
   readonly admit?: Admit
+  readonly router: Router
   /** Called exactly once for every admitted call. `job` is null unless it was a generation. */
   readonly onSettled: (record: CallRecord, job: GenerationJob | null) => void
 }

@@ -4,6 +4,8 @@ import { sleep } from '#lib/deadline.ts'
 import { AppError, type ErrorKind, toAppError } from '#lib/errors.ts'
 import type { EventBatch, Usage } from './events.ts'
 import type { InferenceDeps, ModelCall, Reservation } from './inference.ts'
+import type { Slot } from './routing/slot.ts'
+import { nothingTried, type Tried } from './routing/usable.ts'
 import type { Adapter, AdapterContext, Target } from './upstream.ts'
 import { hideUpstreamIn } from './upstream-error.ts'
 
@@ -56,6 +58,8 @@ export class OpenCall {
   /** Of the attempt or pause in progress; follows the signal of the request. */
   #current: Cancellation | null = null
   #abortion: { readonly reason: AppError | undefined } | null = null
+  /** Of the attempt that succeeded. */
+  #slot: Slot | null = null
   readonly #startedAtMs = performance.now()
 
   constructor(kind: CallKind, model: string, call: ModelCall) {
@@ -106,44 +110,56 @@ export class OpenCall {
 
   close(): CallRecord {
     this.#current?.release()
+    this.#slot?.end(this.record.error)
     this.record.durationMs = performance.now() - this.#startedAtMs
     this.reservation?.settle(this.record)
     return this.record
   }
 
   /**
-   * Calls the targets in order, and then again, until one attempt succeeds. Throws the last failure as
-   * an `AppError`. The context of the successful attempt follows this call until it is closed.
+   * Calls targets as the router chooses them until one attempt succeeds. Throws the last failure as an
+   * `AppError`. The context of the successful attempt follows this call until it is closed.
    */
   async attempt<T>(
-    { adapters, transport, limits }: InferenceDeps,
+    { adapters, transport, limits, router }: InferenceDeps,
     options: AttemptOptions,
     run: (adapter: Adapter, context: AdapterContext) => Promise<T>,
   ): Promise<T> {
-    const { context: requestContext, targets } = this.#call
+    const call = this.#call
+    const { context: requestContext } = call
     const { limitMs } = options
+    let tried = nothingTried
     for (let retries = 0; ; retries++) {
-      const target = targets[retries % targets.length]
-      if (target === undefined) throw new AppError('internal_error', 'The model has no upstream.')
-      this.record.target = target
-      this.record.retries = retries
-      const { upstream, model } = target
       const signal = this.#follow()
+      const slot = router.take(call, tried) ?? (await router.wait(call, tried, signal))
+      const { upstream, model } = slot.target
+      this.record.target = slot.target
+      this.record.retries = retries
       const streamed = options.streamed || !upstream.quirks.unstreamed
+      slot.form = formOf(this.record.kind, streamed)
+      slot.cancellation = signal
       const expire = () => signal.abort(firstEventTimeout(limitMs))
       const timer = streamed ? setTimeout(expire, limitMs) : undefined
       let failure: AppError
       try {
         const context = { upstream, model, transport, limits, signal, requestContext, streamed }
-        return await run(adapters[upstream.kind], context)
+        const result = await run(adapters[upstream.kind], context)
+        slot.answered()
+        this.#slot = slot
+        return result
       } catch (error) {
         failure = failureOf(hideUpstreamIn(error, upstream))
+        slot.end(failure)
       } finally {
         clearTimeout(timer)
       }
-      const untriedUpstream = retries + 1 < targets.length
+      const isPermanent = permanentKinds.has(failure.kind)
+      tried = { targets: [...tried.targets, slot.target], isPermanent }
+      const isElsewhere = router.hasOther(call, tried)
+      const untriedUpstream = isElsewhere || (isPermanent && hasUntried(call, tried))
       const pauseMs = pauseBeforeRetryMs(failure, retries, { ...options.retry, untriedUpstream })
       if (pauseMs === null || this.#isAborted()) throw failure
+      if (!router.mayRetry(slot, failure, { isElsewhere })) throw failure
       await sleep(pauseMs, this.#follow())
     }
   }
@@ -159,6 +175,15 @@ export class OpenCall {
     if (this.#abortion !== null) this.#current.abort(this.#abortion.reason)
     return this.#current
   }
+}
+
+function formOf(kind: CallKind, streamed: boolean): Slot['form'] {
+  if (kind === 'count-tokens') return 'count'
+  return kind === 'generate' && streamed ? 'first-event' : 'whole'
+}
+
+function hasUntried({ targets }: ModelCall, tried: Tried): boolean {
+  return targets.some((target) => !tried.targets.includes(target))
 }
 
 /** Transient failures: another attempt may succeed at any upstream. */

@@ -64,6 +64,14 @@ export type Target = {
   readonly model: string
   /** The path of the model's `tokenizer.json`, if configured. */
   readonly tokenizerFile?: string
+  /** Targets of one tier share the load; lower ones are preferred. By default the place in the list. */
+  readonly tier?: number
+  /** Relative share of requests within the tier; 1 by default. */
+  readonly weight?: number
+  /** Tokens; null and undefined: unknown. */
+  readonly contextWindow?: number | null
+  /** Whether it serves another model, for when the model itself cannot. */
+  readonly isFallback?: boolean
 }
 
 export type UpstreamContext = {

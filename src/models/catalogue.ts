@@ -5,7 +5,6 @@ import type { Adapters } from '#inference/upstreams/index.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Log } from '#telemetry/log.ts'
-import { balance } from './balance.ts'
 
 /** A model that requests may name, and the targets that serve it. */
 export type Model = {
@@ -17,8 +16,6 @@ export type Model = {
   readonly created: number
   readonly ownedBy: string
   readonly targets: readonly Target[]
-  /** Whether the order of the targets is a preference; otherwise they share the load by weight. */
-  readonly ordered: boolean
 }
 
 /** An additional name of a model. */
@@ -29,8 +26,6 @@ export type Catalogue = ReturnType<typeof createCatalogue>
 type ResolveOptions = {
   /** Alternative spellings of the name, the likeliest first. */
   readonly spellings?: readonly string[]
-  /** Requests with the same affinity go to the same upstream first. */
-  readonly affinity?: string | null
   /** The mode that the caller needs. */
   readonly mode?: Model['mode']
 }
@@ -124,11 +119,11 @@ export function createCatalogue(deps: CatalogueDeps) {
      * an upstream that may have the model has not responded yet.
      */
     async resolve(name: string, options: ResolveOptions = {}): Promise<Model> {
-      const { spellings = [name], affinity = null, mode } = options
+      const { spellings = [name], mode } = options
       const model = findAny(spellings) ?? (await refreshUntilFound(spellings))
       if (model === undefined) throw notFound(name, listings)
       if (mode !== undefined && model.mode !== mode) throw modeMismatch(name, model.mode, mode)
-      return balanceTargets(model, deps.upstreams, affinity)
+      return model
     },
     close() {
       clearInterval(timer)
@@ -169,7 +164,9 @@ function collectNames(
   for (const { source, models: listed } of listings) {
     for (const entry of listed ?? []) {
       if (configured.has(entry.id)) continue
-      const target = { upstream: source.upstream, model: entry.id }
+      // Upstreams that list the same model share its load.
+      const { upstream, weight } = source
+      const target = { upstream, model: entry.id, tier: 0, weight }
       const known = models.get(entry.id)
       models.set(
         entry.id,
@@ -198,7 +195,6 @@ function configuredModel(entry: ModelConfig, upstreams: readonly ConfiguredUpstr
     created: 0,
     ownedBy: entry.upstreams[0] ?? 'sluice',
     targets,
-    ordered: true,
   }
 }
 
@@ -211,7 +207,6 @@ function listedModel(listed: UpstreamModel, target: Target): Model {
     created: listed.created ?? 0,
     ownedBy: listed.ownedBy ?? target.upstream.name,
     targets: [target],
-    ordered: false,
   }
 }
 
@@ -276,16 +271,4 @@ function modeMismatch(name: string, mode: Model['mode'], required: Model['mode']
     `The model "${name}" has mode ${mode}; mode ${required} is required.`,
     { param: 'model' },
   )
-}
-
-/** Configured targets keep their order; upstreams that list the same model share it by weight. */
-function balanceTargets(
-  model: Model,
-  upstreams: readonly ConfiguredUpstream[],
-  affinity: string | null,
-): Model {
-  if (model.ordered || model.targets.length < 2) return model
-  const weights = new Map(upstreams.map(({ upstream, weight }) => [upstream.name, weight]))
-  const weightOf = ({ upstream }: Target) => weights.get(upstream.name) ?? 1
-  return { ...model, targets: balance(model.targets, weightOf, affinity) }
 }

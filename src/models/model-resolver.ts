@@ -9,7 +9,7 @@ import type { ModelNames } from './names.ts'
 
 export type ModelResolver = ReturnType<typeof createModelResolver>
 
-export type AvailableModel = Omit<Model, 'targets' | 'ordered'> & {
+export type AvailableModel = Omit<Model, 'targets'> & {
   /** The name with a prefix. For agents equal to `id`. */
   readonly prefixedId: string
   readonly displayName: string
@@ -65,8 +65,7 @@ export function createModelResolver(deps: ModelResolverDeps) {
     },
 
     /**
-     * The model to run, and the agent if the name is one. Requests of a principal with the same
-     * `sessionKey` go to the same upstream while it is available. Model names need no database access.
+     * The model to run, and the agent if the name is one. Model names need no database access.
      *
      * Throws `model_not_found`, without telling hidden, deleted and unknown agents apart, or
      * `service_unavailable`.
@@ -74,16 +73,14 @@ export function createModelResolver(deps: ModelResolverDeps) {
     async resolve(
       principal: RequestPrincipal,
       name: string,
-      sessionKey: string | null = null,
     ): Promise<{ model: Model; agent: Agent | null }> {
-      const affinity = sessionKey === null ? null : `${principal.userId}\0${sessionKey}`
       const spellings = names.spellings(name)
       if (names.agentIdIn(name) === undefined || spellings.some((id) => catalogue.find(id))) {
-        return { model: await catalogue.resolve(name, { spellings, affinity }), agent: null }
+        return { model: await catalogue.resolve(name, { spellings }), agent: null }
       }
       const agent = await findAgent(principal, name)
       if (agent === undefined) throw modelNotFound(name)
-      return { model: await resolveBaseModel(catalogue, agent, { name, affinity }), agent }
+      return { model: await resolveBaseModel(catalogue, agent, name), agent }
     },
 
     /** The catalogue name of a model that agents can be based on. */
@@ -93,7 +90,7 @@ export function createModelResolver(deps: ModelResolverDeps) {
 }
 
 function fromModel(model: Model, names: ModelNames, id = model.id): AvailableModel {
-  const { targets: _, ordered: __, ...available } = model
+  const { targets: _, ...available } = model
   return {
     ...available,
     id,
@@ -140,10 +137,10 @@ async function listAgents(
 async function resolveBaseModel(
   catalogue: ModelResolverDeps['catalogue'],
   agent: Agent,
-  { name, affinity }: { name: string; affinity: string | null },
+  name: string,
 ): Promise<Model> {
   try {
-    return await catalogue.resolve(agent.model, { affinity })
+    return await catalogue.resolve(agent.model)
   } catch (error) {
     if (!(error instanceof AppError) || error.kind !== 'model_not_found') throw error
     throw new AppError(

@@ -4,6 +4,7 @@ import { computeEnvironment } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { createCallReport } from '#inference/call-report.ts'
 import { createInference } from '#inference/inference.ts'
+import { createRouter } from '#inference/routing/router.ts'
 import { createTokenCounter } from '#inference/token-count/counter.ts'
 import { createTransport } from '#inference/transport/create-transport.ts'
 import { adapters as adaptersByKind } from '#inference/upstreams/index.ts'
@@ -59,12 +60,15 @@ export const modelsModule = module({
     const adapters = { ...adaptersByKind, llama }
     const catalogue = createCatalogue({ config, upstreams, adapters, transport, log, now })
     const modelNames = createModelNames(config.compat)
+    const router = createRouter()
+    for (const { upstream } of upstreams) router.upstreamState(upstream)
     const inference = createInference({
       adapters,
       transport,
       limits,
       deadlines,
       retry,
+      router,
       streamsWithinDescriptors: streamsWithinDescriptors(config, log),
       onSettled(record, job) {
         callReport.callEnded(record)

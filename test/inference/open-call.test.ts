@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from 'bun:test'
 import { OpenCall, type RetryPolicy } from '#inference/open-call.ts'
+import { createRouter } from '#inference/routing/router.ts'
 import type { CancelSignal } from '#lib/cancellation.ts'
 import { AppError, type ErrorKind } from '#lib/errors.ts'
 import { adaptersWithoutModels } from '#test/support/adapters.ts'
@@ -52,7 +53,7 @@ function startCall(given: Given) {
   const startedMs = performance.now()
   const attempts: { name: string; atMs: number; signal: CancelSignal }[] = []
   const attempting = call.attempt(
-    deps,
+    { ...deps, router: createRouter() },
     {
       retry: { ...patient, ...given.retry },
       limitMs: 60_000,

@@ -1,48 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { Target } from '#inference/upstream.ts'
-import { balance } from '#models/balance.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
-import { json, stopUpstreams, target, upstreamThat, whole } from '#test/support/generations.ts'
+import { json, stopUpstreams, upstreamThat, whole } from '#test/support/generations.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
 
 /** Requests of one session meet the same upstream, whose prompt cache knows them. */
-
-const weights: Record<string, number> = { a: 1, b: 2, c: 5 }
-const weightOf = ({ upstream }: Target) => weights[upstream.name] ?? 0
-const targets = Object.keys(weights).map((name) => target('http://127.0.0.1:1/v1', name))
-const orderOf = (affinity: string | null, among = targets) =>
-  balance(among, weightOf, affinity).map(({ upstream }) => upstream.name)
-const sessions = Array.from({ length: 4_000 }, (_, index) => `session ${index}`)
-
-test('a session has one order of upstreams, independent of the list', () => {
-  for (const session of sessions.slice(0, 100)) {
-    expect(orderOf(session, targets.toReversed())).toEqual(orderOf(session))
-  }
-})
-
-test('sessions are balanced by weight, in every position', () => {
-  const firsts = sessions.map((session) => orderOf(session)[0])
-  for (const [name, weight] of Object.entries(weights)) {
-    const share = firsts.filter((first) => first === name).length / sessions.length
-    expect(Math.abs(share - weight / 8)).toBeLessThan(0.03)
-  }
-  const seconds = sessions.map((session) => orderOf(session)).filter(([first]) => first === 'c')
-  const share = seconds.filter(([, second]) => second === 'b').length / seconds.length
-  expect(Math.abs(share - 2 / 3)).toBeLessThan(0.04)
-})
-
-test('a removed upstream moves its own sessions only', () => {
-  const left = targets.filter(({ upstream }) => upstream.name !== 'b')
-  for (const session of sessions) {
-    expect(orderOf(session, left)).toEqual(orderOf(session).filter((name) => name !== 'b'))
-  }
-})
-
-test('without a session requests are balanced randomly', () => {
-  const firsts = new Set(sessions.slice(0, 200).map(() => orderOf(null)[0]))
-  expect([...firsts].toSorted()).toEqual(['a', 'b', 'c'])
-})
 
 let upstreams: ReplayUpstream[]
 let gateway: Gateway
@@ -103,17 +65,18 @@ test('other keys, and the same key of other users, are balanced', async () => {
 })
 
 test('a session fails over while its upstream is unavailable, then returns', async () => {
+  // Fewer failures than eject an upstream.
   const session = () =>
     during(async () => {
-      for (let times = 0; times < 4; times++) await ask({ prompt_cache_key: 'two' })
+      for (let times = 0; times < 2; times++) await ask({ prompt_cache_key: 'two' })
     })
-  const home = (await session()).indexOf(4)
+  const home = (await session()).indexOf(2)
   const [first] = upstreams.slice(home)
   first?.answer({ status: 503 })
   const away = await session()
-  expect(away.filter((_count, index) => index !== home).toSorted()).toEqual([0, 4])
+  expect(away.filter((_count, index) => index !== home).toSorted()).toEqual([0, 2])
   first?.answer({ body: whole })
-  expect((await session()).indexOf(4)).toBe(home)
+  expect((await session()).indexOf(2)).toBe(home)
 })
 
 test('session affinity applies to agents as well', async () => {

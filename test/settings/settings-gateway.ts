@@ -13,6 +13,7 @@ import { fileShareEndpoints } from '#files/shares/endpoints.ts'
 import { createShares } from '#files/shares/shares.ts'
 import { createFiles, type Files } from '#files/tree.ts'
 import { createInference } from '#inference/inference.ts'
+import { createRouter } from '#inference/routing/router.ts'
 import { createCatalogue } from '#models/catalogue.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
 import { rerankEndpoints } from '#rerank/endpoints.ts'
@@ -129,6 +130,7 @@ export async function startSettingsGateway(
     limits: config.limits,
     deadlines: config.deadlines,
     retry: config.retry,
+    router: createRouter(),
     onSettled() {},
   })
   const rerankers = createRerankers({ inference, catalogue })

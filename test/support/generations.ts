@@ -1,6 +1,7 @@
 import type { GenerationEvent } from '#inference/events.ts'
 import { createInference, type InferenceDeps } from '#inference/inference.ts'
 import type { CallRecord } from '#inference/open-call.ts'
+import { createRouter, type Router } from '#inference/routing/router.ts'
 import type { Target } from '#inference/upstream.ts'
 import { AppError } from '#lib/errors.ts'
 import { checkEvents } from '#test/support/grammar.ts'
@@ -56,6 +57,7 @@ export type Overrides = {
   deadlines?: Partial<InferenceDeps['deadlines']>
   retry?: Partial<InferenceDeps['retry']>
   limits?: Partial<InferenceDeps['limits']>
+  router?: Router
 }
 
 export function start(overrides: Overrides = {}) {
@@ -72,6 +74,7 @@ export function start(overrides: Overrides = {}) {
     },
     deadlines: { firstEventMs: 60_000, gapMs: 60_000, totalMs: 60_000, ...overrides.deadlines },
     retry: { retriesMax: 3, backoffMs: 1, retryAfterMaxMs: 50, ...overrides.retry },
+    router: overrides.router ?? createRouter(),
     onSettled: (record) => records.push(record),
   })
   const runUnchecked = (targets: Target[], { signal = new AbortController().signal } = {}) =>

@@ -1,6 +1,7 @@
 import { createInference } from '#inference/inference.ts'
 import type { CallRecord } from '#inference/open-call.ts'
 import type { GenerationRequest } from '#inference/request.ts'
+import { createRouter } from '#inference/routing/router.ts'
 import {
   createTokenCounter,
   type TokenCounter,
@@ -34,6 +35,7 @@ export function startCounter(settings: Partial<TokenCounterDeps['settings']> = {
       },
       deadlines: { firstEventMs: 60_000, gapMs: 60_000, totalMs: 60_000 },
       retry: { retriesMax: 3, backoffMs: 1, retryAfterMaxMs: 50 },
+      router: createRouter(),
       onSettled() {},
     }),
     settings: {

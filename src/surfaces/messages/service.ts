@@ -141,11 +141,11 @@ async function resolveRequest(
 
 async function resolveModel(
   { modelResolver }: Pick<MessageServiceDeps, 'modelResolver'>,
-  { model: name, promptCacheKey }: GenerationRequest,
+  { model: name }: GenerationRequest,
   principal: CallerContext['principal'],
 ) {
   try {
-    const resolved = await modelResolver.resolve(principal, name, promptCacheKey)
+    const resolved = await modelResolver.resolve(principal, name)
     if (resolved.model.mode === 'generate') return resolved
   } catch (error) {
     if (!(error instanceof AppError) || error.kind !== 'model_not_found') throw error

@@ -266,7 +266,7 @@ async function resolveModel(
   request: GenerationRequest,
   { principal }: RequestContext,
 ): ReturnType<ModelResolver['resolve']> {
-  const resolved = await modelResolver.resolve(principal, request.model, request.promptCacheKey)
+  const resolved = await modelResolver.resolve(principal, request.model)
   if (resolved.model.mode === 'generate') return resolved
   throw new AppError('invalid_request', `The model "${request.model}" does not generate text.`, {
     param: 'model',

@@ -1,0 +1,91 @@
+import type { HealthSettings } from './settings.ts'
+
+/** `trial`: the ejection is over, and one request may show whether the failures are. */
+export type Availability = 'available' | 'trial' | 'unavailable'
+
+/** The most that an ejection grows, as a power of two. */
+const growthMax = 10
+
+/**
+ * Passive outlier detection for an upstream, or for one model of it: consecutive failures eject it for
+ * a time that doubles with each ejection in a row. Then a single request is on trial. After a success
+ * its share of requests grows gradually.
+ */
+export class Health {
+  /** Consecutive. */
+  failures = 0
+  ejectionsTotal = 0
+  /** 0 while it is not ejected. */
+  ejectedUntilMs = 0
+  /** Whether it was ejected because it sent nothing; an attempt then costs time, not only a failure. */
+  isSilent = false
+  readonly #settings: HealthSettings
+  #ejectionsInARow = 0
+  #isOnTrial = false
+  #returnedAtMs = Number.NEGATIVE_INFINITY
+
+  constructor(settings: HealthSettings) {
+    this.#settings = settings
+  }
+
+  get isEjected(): boolean {
+    return this.ejectedUntilMs !== 0
+  }
+
+  availability(nowMs: number): Availability {
+    if (this.ejectedUntilMs === 0) return 'available'
+    return nowMs < this.ejectedUntilMs || this.#isOnTrial ? 'unavailable' : 'trial'
+  }
+
+  /** The share of its requests that it should get: below 1 after its return. */
+  recoveredShare(nowMs: number): number {
+    const sinceMs = nowMs - this.#returnedAtMs
+    if (sinceMs >= this.#settings.recoveryMs) return 1
+    return Math.max(recoveredShareMin, sinceMs / this.#settings.recoveryMs)
+  }
+
+  beginTrial() {
+    this.#isOnTrial = true
+  }
+
+  /** The request on trial ended without a result, as when its client disconnected. */
+  endTrial() {
+    this.#isOnTrial = false
+  }
+
+  succeed(nowMs: number) {
+    this.failures = 0
+    if (this.ejectedUntilMs === 0) return
+    this.ejectedUntilMs = 0
+    this.isSilent = false
+    this.#isOnTrial = false
+    this.#returnedAtMs = nowMs
+  }
+
+  fail(nowMs: number) {
+    this.failures++
+    if (this.isEjected || this.failures >= this.#settings.failuresMax) this.eject(nowMs, this)
+  }
+
+  /** Requests that were sent before an ejection do not prolong it. */
+  eject(nowMs: number, { isSilent }: { isSilent: boolean }) {
+    const { ejectionMs, ejectionMaxMs } = this.#settings
+    if (nowMs < this.ejectedUntilMs) return
+    if (!this.isEjected) this.ejectionsTotal++
+    if (nowMs - this.#returnedAtMs > ejectionMaxMs && !this.isEjected) this.#ejectionsInARow = 0
+    const grownMs = Math.min(ejectionMaxMs, ejectionMs * 2 ** this.#ejectionsInARow)
+    this.#ejectionsInARow = Math.min(growthMax, this.#ejectionsInARow + 1)
+    this.ejectedUntilMs = nowMs + grownMs
+    this.isSilent = isSilent
+    this.#isOnTrial = false
+  }
+
+  /** It asked for a pause itself. */
+  pause(nowMs: number, pauseMs: number) {
+    const untilMs = nowMs + Math.min(this.#settings.ejectionMaxMs, pauseMs)
+    this.ejectedUntilMs = Math.max(this.ejectedUntilMs, untilMs)
+  }
+}
+
+/** Of its requests, right after the return. */
+const recoveredShareMin = 0.1

@@ -1,0 +1,122 @@
+import type { ModelCall } from '#inference/inference.ts'
+import type { Target, Upstream } from '#inference/upstream.ts'
+import type { CancelSignal } from '#lib/cancellation.ts'
+import { AppError } from '#lib/errors.ts'
+import { type Candidate, chooseByLoad, chooseForSession } from './balance.ts'
+import { type CapacityQueue, refusingQueue } from './capacity-queue.ts'
+import { isSilence, wasNotSent } from './outcome.ts'
+import { defaultHealthSettings, type HealthSettings } from './settings.ts'
+import { Slot, type SlotOwner } from './slot.ts'
+import { type TargetState, UpstreamState } from './state.ts'
+import { hasCapacity, isOnTrial, isSameTier, isWorking, type Tried, usableOf } from './usable.ts'
+
+const drainedRetryAfterS = 5
+
+export type Router = ReturnType<typeof createRouter>
+
+export type RouterOptions = {
+  readonly nowMs?: () => number
+  /** From 0 up to but not 1. */
+  readonly random?: () => number
+  readonly settings?: HealthSettings
+  /** The most concurrent requests of an upstream. */
+  readonly maxInFlightOf?: (upstream: string) => number
+  readonly queue?: CapacityQueue
+}
+
+/**
+ * Chooses the target of each attempt by what this process has seen of its upstreams: their health,
+ * their load and their latency.
+ */
+export function createRouter(options: RouterOptions = {}) {
+  const {
+    nowMs = () => performance.now(),
+    random = Math.random,
+    settings = defaultHealthSettings,
+    maxInFlightOf = () => Number.POSITIVE_INFINITY,
+    queue = refusingQueue,
+  } = options
+  const upstreams = new Map<string, UpstreamState>()
+  const owner: SlotOwner = { nowMs, slotEnded: ({ state }) => queue.freed(state.upstream) }
+
+  const upstreamState = (upstream: Upstream): UpstreamState => {
+    const known = upstreams.get(upstream.name)
+    if (known !== undefined) return known
+    const given = { maxInFlight: maxInFlightOf(upstream.name), settings, nowMs: nowMs() }
+    const state = new UpstreamState(upstream, given)
+    upstreams.set(upstream.name, state)
+    return state
+  }
+  const stateOf = (target: Target): TargetState => upstreamState(target.upstream).of(target)
+
+  /** The target of the next attempt; null without capacity. */
+  const choose = (call: ModelCall, tried: Tried, isQueued: boolean): Candidate | null => {
+    const [only, second] = call.targets
+    if (only === undefined) throw new AppError('internal_error', 'The model has no upstream.')
+    if (second === undefined) {
+      const state = stateOf(only)
+      if (state.upstream.isDraining) throw allDraining()
+      return hasCapacity(state, isQueued) ? { target: only, state } : null
+    }
+    const now = nowMs()
+    const usable = usableOf(call.targets, tried, { stateOf, now, random })
+    if (usable.length === 0) throw allDraining()
+    const free = usable.filter(({ state }) => hasCapacity(state, isQueued))
+    const [first] = free
+    if (first === undefined) return null
+    const tier = free.filter(({ target }) => isSameTier(target, first.target))
+    const trial = tier.find(({ state }) => isOnTrial(state, now))
+    if (trial !== undefined || tier.length === 1) return trial ?? first
+    const session = sessionOf(call)
+    return session === null ? chooseByLoad(tier, random) : chooseForSession(tier, session)
+  }
+  const take = (call: ModelCall, tried: Tried, isQueued: boolean): Slot | null => {
+    const chosen = choose(call, tried, isQueued)
+    if (chosen === null) return null
+    return new Slot({ ...chosen, call, isTrial: isOnTrial(chosen.state, nowMs()), owner })
+  }
+
+  return {
+    stateOf,
+    upstreamState,
+    upstreams: (): Iterable<UpstreamState> => upstreams.values(),
+
+    /**
+     * The slot of the next attempt of a call; null when no target that may be tried has capacity.
+     * Throws when all are draining.
+     */
+    take: (call: ModelCall, tried: Tried): Slot | null => take(call, tried, false),
+
+    /** Waits for capacity. */
+    wait: (call: ModelCall, tried: Tried, signal: CancelSignal): Promise<Slot> =>
+      queue.wait({
+        call,
+        upstreams: [...new Set(call.targets.map((target) => stateOf(target).upstream))],
+        take: () => take(call, tried, true),
+        signal,
+      }),
+
+    /** Whether a call has a target left that was not tried and works, as far as is known. */
+    hasOther: (call: ModelCall, { targets: tried }: Tried): boolean =>
+      call.targets.some((target) => !tried.includes(target) && isWorking(stateOf(target), nowMs())),
+
+    /** Takes a retry from the budget of the upstream that failed; false when it is used up. */
+    mayRetry(failed: Slot, failure: AppError, { isElsewhere }: { isElsewhere: boolean }): boolean {
+      // Nothing was generated, and the ejection that follows bounds the number of such retries.
+      if (isElsewhere && (wasNotSent(failure) || isSilence(failure))) return true
+      return failed.state.upstream.takeRetry(nowMs())
+    },
+  }
+}
+
+function allDraining(): AppError {
+  return new AppError('service_unavailable', 'The upstreams of the model are out of service.', {
+    retryAfterS: drainedRetryAfterS,
+  })
+}
+
+/** Requests of a user with one cache key meet the same prompt cache. */
+function sessionOf({ request, context }: ModelCall): string | null {
+  const key = request?.promptCacheKey ?? null
+  return key === null ? null : `${context.principal.userId}\0${key}`
+}

@@ -1,0 +1,107 @@
+import type { ModelCall } from '#inference/inference.ts'
+import type { Target } from '#inference/upstream.ts'
+import type { Cancellation } from '#lib/cancellation.ts'
+import type { AppError } from '#lib/errors.ts'
+import { blameOf, isSilence } from './outcome.ts'
+import type { TargetState } from './state.ts'
+
+export type SlotOwner = { nowMs(): number; slotEnded(slot: Slot): void }
+
+/**
+ * One attempt at a target, and its place among the requests in flight there. `end` must be called once;
+ * further calls do nothing.
+ */
+export class Slot {
+  readonly target: Target
+  readonly state: TargetState
+  readonly call: ModelCall
+  readonly startedAtMs: number
+  /** What the first output of this attempt is. The time of a token count says nothing. */
+  form: 'first-event' | 'whole' | 'count' = 'first-event'
+  /** Ends the attempt when its upstream is found to be silent. Set by the caller. */
+  cancellation: Cancellation | null = null
+  /** Whether it shows if an ejected target works again. */
+  readonly isTrial: boolean
+  readonly #owner: SlotOwner
+  #phase: 'waiting' | 'answered' | 'ended' = 'waiting'
+
+  constructor(given: {
+    target: Target
+    state: TargetState
+    call: ModelCall
+    isTrial: boolean
+    owner: SlotOwner
+  }) {
+    const { target, state, call, isTrial, owner } = given
+    this.target = target
+    this.state = state
+    this.call = call
+    this.isTrial = isTrial
+    this.#owner = owner
+    this.startedAtMs = owner.nowMs()
+    const { upstream } = state
+    upstream.inFlight++
+    upstream.countRequest()
+    upstream.waiting.add(this)
+    if (!isTrial) return
+    state.health.beginTrial()
+    upstream.health.beginTrial()
+  }
+
+  /** The first output has arrived. */
+  answered() {
+    if (this.#phase !== 'waiting') return
+    this.#phase = 'answered'
+    const nowMs = this.#owner.nowMs()
+    const { state, startedAtMs } = this
+    state.upstream.waiting.delete(this)
+    if (this.form === 'first-event') state.firstEvent.add(nowMs - startedAtMs)
+    else if (this.form === 'whole') state.whole.add(nowMs - startedAtMs)
+    this.#succeed(nowMs)
+  }
+
+  /** The attempt has ended, with this failure. */
+  end(failure: AppError | null) {
+    if (this.#phase === 'ended') return
+    const { state } = this
+    const { upstream } = state
+    if (this.#phase === 'waiting') upstream.waiting.delete(this)
+    this.#phase = 'ended'
+    upstream.inFlight--
+    // The time limit of a count is short.
+    if (failure !== null && !(this.form === 'count' && isSilence(failure))) this.#fail(failure)
+    if (this.isTrial) {
+      state.health.endTrial()
+      upstream.health.endTrial()
+    }
+    this.#owner.slotEnded(this)
+  }
+
+  #succeed(nowMs: number) {
+    const { state } = this
+    const { upstream } = state
+    state.heardAtMs = nowMs
+    upstream.heardAtMs = nowMs
+    state.health.succeed(nowMs)
+    upstream.health.succeed(nowMs)
+  }
+
+  #fail(failure: AppError) {
+    const { state } = this
+    const { upstream } = state
+    const nowMs = this.#owner.nowMs()
+    const blame = blameOf(failure)
+    if (blame === 'request') this.#succeed(nowMs)
+    if (blame === 'request' || blame === 'nobody') return
+    upstream.failures++
+    upstream.lastFailure = { kind: failure.kind, atMs: nowMs }
+    const { health } = blame === 'upstream' ? upstream : state
+    // One caller has paid with its time; that is enough.
+    if (isSilence(failure)) health.eject(nowMs, { isSilent: true })
+    else health.fail(nowMs)
+    if (blame === 'upstream' || isSilence(failure)) return
+    upstream.heardAtMs = nowMs
+    upstream.health.succeed(nowMs)
+    if (failure.retryAfterS !== undefined) health.pause(nowMs, failure.retryAfterS * 1_000)
+  }
+}
