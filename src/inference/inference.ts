@@ -27,7 +27,15 @@ export type ModelCall = {
   readonly continues?: boolean
   /** Of a generation. */
   readonly request?: GenerationRequest
+  /** The API of the request; absent: another one than those of generations. */
+  readonly surface?: Surface
+  /** The agent that the name of the request means. */
+  readonly agentId?: string | null
+  /** The stored response that the call is part of. */
+  readonly responseId?: string | null
 }
+
+export type Surface = 'responses' | 'messages'
 
 /** What an admitted call holds of its limits. */
 export type Reservation = {

@@ -3,7 +3,7 @@ import { Cancellation } from '#lib/cancellation.ts'
 import { sleep } from '#lib/deadline.ts'
 import { AppError, type ErrorKind, toAppError } from '#lib/errors.ts'
 import type { EventBatch, Usage } from './events.ts'
-import type { InferenceDeps, ModelCall, Reservation } from './inference.ts'
+import type { InferenceDeps, ModelCall, Reservation, Surface } from './inference.ts'
 import type { Slot } from './routing/slot.ts'
 import { nothingTried, type Tried } from './routing/usable.ts'
 import type { Adapter, AdapterContext, Target } from './upstream.ts'
@@ -19,6 +19,11 @@ export type CallRecord = {
   readonly keyId: string | null
   /** The model name of the request. */
   readonly model: string
+  /** The name in the catalogue; null: that of the request. */
+  readonly modelId: string | null
+  readonly agentId: string | null
+  readonly surface: Surface | null
+  readonly responseId: string | null
   /** The last target that was tried; null when the call was not admitted to any. */
   target: Target | null
   outcome: 'completed' | 'failed' | 'cancelled'
@@ -30,6 +35,8 @@ export type CallRecord = {
   /** From the call to its first output; null without output. */
   firstEventMs: number | null
   durationMs: number
+  /** `performance.now()` of the end. */
+  endedAtMs: number
 }
 
 export type RetryPolicy = {
@@ -71,6 +78,10 @@ export class OpenCall {
       userId: principal.userId,
       keyId,
       model,
+      modelId: call.modelId ?? null,
+      agentId: call.agentId ?? null,
+      surface: call.surface ?? null,
+      responseId: call.responseId ?? null,
       target: null,
       outcome: 'cancelled',
       error: null,
@@ -79,6 +90,7 @@ export class OpenCall {
       outputChars: 0,
       firstEventMs: null,
       durationMs: 0,
+      endedAtMs: 0,
     }
   }
 
@@ -111,7 +123,9 @@ export class OpenCall {
   close(): CallRecord {
     this.#current?.release()
     this.#slot?.end(this.record.error)
-    this.record.durationMs = performance.now() - this.#startedAtMs
+    const endedAtMs = performance.now()
+    this.record.endedAtMs = endedAtMs
+    this.record.durationMs = endedAtMs - this.#startedAtMs
     this.reservation?.settle(this.record)
     return this.record
   }

@@ -87,6 +87,8 @@ export function createMessageService(deps: MessageServiceDeps) {
         request: fitOutput(request, { contextWindow, inputTokens }),
         targets: readers,
         modelId: model.id,
+        agentId: agent?.id ?? null,
+        surface: 'messages' as const,
         buffered: !parsed.stream,
         streamed: parsed.stream,
       }

@@ -134,6 +134,8 @@ Nothing is stored.`,
             request: resolved.request,
             targets: resolved.targets,
             modelId: resolved.modelId,
+            agentId: resolved.agentId,
+            surface: 'responses',
             context,
           },
         )

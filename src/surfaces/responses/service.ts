@@ -49,7 +49,7 @@ export type ResponseService = {
   resolve(
     body: unknown,
     context: CallerContext,
-  ): Promise<Pick<ResponsePlan, 'request' | 'targets' | 'modelId'>>
+  ): Promise<Pick<ResponsePlan, 'request' | 'targets' | 'modelId' | 'agentId'>>
 }
 
 export type RunningResponse = {
@@ -88,6 +88,7 @@ export type ResponsePlan = {
   readonly targets: readonly Target[]
   /** The name of the model in the catalogue. */
   readonly modelId: string
+  readonly agentId: string | null
   readonly droppedTools: readonly string[]
   readonly history: History
   readonly renderer: ResponseRenderer
@@ -148,12 +149,12 @@ function startResponse(
 }
 
 async function planQueued(deps: ResponseServiceDeps, queued: QueuedResponse): Promise<RunPlan> {
-  const { body, groups, requestId } = openQueuedRequest(deps.sealer, queued)
+  const { body, groups, keyId, requestId } = openQueuedRequest(deps.sealer, queued)
   return planResponse(deps, body, {
     context: {
       requestId,
       principal: { userId: queued.ownerId, groups },
-      keyId: null,
+      keyId,
       trace: null,
       priority: 'background',
       receivedAtMs: performance.now(),
@@ -210,10 +211,14 @@ async function planResponse(
     contextWindow: model.contextWindow,
   })
   const { id, createdAt, framesBefore } = origin
+  const agentId = agent?.id ?? null
   const job = {
     request,
     targets,
     modelId: model.id,
+    agentId,
+    surface: 'responses' as const,
+    responseId: echo.store ? id : null,
     buffered: !streams,
     streamed: streams || echo.background,
   }
@@ -223,6 +228,7 @@ async function planResponse(
     request,
     targets,
     modelId: model.id,
+    agentId,
     droppedTools,
     history: link.history,
     head: {

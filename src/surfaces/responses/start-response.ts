@@ -47,10 +47,11 @@ export async function enqueueResponse(
   const { head } = plan
   const { object, frames, count } = renderQueued({ ...head, echo: plan.parsed.echo })
   const { groups } = context.principal
-  const request: QueuedRequest = { body, groups, requestId: context.requestId }
+  const { keyId, requestId } = context
+  const request: QueuedRequest = { body, groups, keyId, requestId }
   await deps.runs.enqueue({
     ...head,
-    keyId: context.keyId ?? head.ownerId,
+    keyId: keyId ?? head.ownerId,
     request: deps.sealer.seal('request', head.ownerId, JSON.stringify(request)),
     object,
     segment: { first: 0, last: count - 1, frames },
@@ -75,7 +76,12 @@ async function* watchFromStart(
 }
 
 /** What a queued response needs to run without the request that created it. */
-type QueuedRequest = { body: unknown; groups: readonly string[]; requestId: string }
+type QueuedRequest = {
+  body: unknown
+  groups: readonly string[]
+  keyId: string | null
+  requestId: string
+}
 
 export function openQueuedRequest(sealer: Sealer, queued: QueuedResponse): QueuedRequest {
   const plain = sealer.open('request', queued.ownerId, queued.request)
@@ -83,8 +89,14 @@ export function openQueuedRequest(sealer: Sealer, queued: QueuedResponse): Queue
   if (!isRecord(request) || !Array.isArray(request['groups'])) {
     throw new Error('a queued request cannot be decrypted')
   }
-  const { body, groups, requestId } = request
-  return { body, groups, requestId: String(requestId) }
+  const { body, groups, keyId, requestId } = request
+  return {
+    body,
+    groups,
+    // Versions before the usage ledger did not store it.
+    keyId: typeof keyId === 'string' ? keyId : null,
+    requestId: String(requestId),
+  }
 }
 
 /** Heartbeats of a response that may still be queued. */
