@@ -23,12 +23,14 @@ export async function warmUp(services: Services, limitMs: number): Promise<numbe
   const upstream = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: respond })
   const models = await startModels(services, `http://127.0.0.1:${upstream.port}/v1`)
   try {
-    const { auth } = services
+    const { auth, runs } = services
     const app = buildApp({
       ...services,
       ...models.services,
       log: silentLog,
       auth: { ...auth, authenticate: () => Promise.resolve(principal) },
+      // Queued responses are for the models of the real application.
+      runs: { ...runs, processQueue() {} },
     })
     let succeeded = 0
     for (let round = 0; round < roundsMax && performance.now() < endsAtMs; round++) {
