@@ -27,6 +27,8 @@ export type ModelCall = {
   readonly continues?: boolean
   /** Of a generation. */
   readonly request?: GenerationRequest
+  /** Of any other call that runs the model. */
+  readonly input?: EmbeddingInput | RerankInput
   /** The API of the request; absent: another one than those of generations. */
   readonly surface?: Surface
   /** The agent that the name of the request means. */
@@ -149,7 +151,7 @@ export function createInference(deps: InferenceDeps): Inference {
     const { model, input } = operation
     const admitted = input === undefined ? null : deps.admit?.(kind, call, model, input)
     const reservation = admitted instanceof Promise ? await admitted : admitted
-    const open = new OpenCall(kind, model, call)
+    const open = new OpenCall(kind, model, input === undefined ? call : { ...call, input })
     open.reservation = reservation ?? null
     try {
       const result = await open.attempt(deps, options, operation.run)

@@ -4,6 +4,8 @@ import { sleep } from '#lib/deadline.ts'
 import { AppError, type ErrorKind, toAppError } from '#lib/errors.ts'
 import type { EventBatch, Usage } from './events.ts'
 import type { InferenceDeps, ModelCall, Reservation, Surface } from './inference.ts'
+import { allBusy } from './routing/capacity-queue.ts'
+import type { Router } from './routing/router.ts'
 import type { Slot } from './routing/slot.ts'
 import { nothingTried, type Tried } from './routing/usable.ts'
 import type { Adapter, AdapterContext, Target } from './upstream.ts'
@@ -32,6 +34,8 @@ export type CallRecord = {
   usage: Usage | null
   /** Characters of output that were passed on; of a generation only. */
   outputChars: number
+  /** Time in which no upstream had capacity. */
+  queuedMs: number
   /** From the call to its first output; null without output. */
   firstEventMs: number | null
   durationMs: number
@@ -88,6 +92,7 @@ export class OpenCall {
       retries: 0,
       usage: null,
       outputChars: 0,
+      queuedMs: 0,
       firstEventMs: null,
       durationMs: 0,
       endedAtMs: 0,
@@ -122,7 +127,7 @@ export class OpenCall {
 
   close(): CallRecord {
     this.#current?.release()
-    this.#slot?.end(this.record.error)
+    this.#endSlot()
     const endedAtMs = performance.now()
     this.record.endedAtMs = endedAtMs
     this.record.durationMs = endedAtMs - this.#startedAtMs
@@ -145,7 +150,7 @@ export class OpenCall {
     let tried = nothingTried
     for (let retries = 0; ; retries++) {
       const signal = this.#follow()
-      const slot = router.take(call, tried) ?? (await router.wait(call, tried, signal))
+      const slot = router.take(call, tried) ?? (await this.#wait(router, tried, signal))
       const { upstream, model } = slot.target
       this.record.target = slot.target
       this.record.retries = retries
@@ -176,6 +181,24 @@ export class OpenCall {
       if (!router.mayRetry(slot, failure, { isElsewhere })) throw failure
       await sleep(pauseMs, this.#follow())
     }
+  }
+
+  /** Waits for capacity; a token count is not worth it. */
+  async #wait(router: Router, tried: Tried, signal: Cancellation): Promise<Slot> {
+    const { record } = this
+    if (record.kind === 'count-tokens') throw allBusy()
+    const startedAtMs = performance.now()
+    try {
+      return await router.wait(this.#call, tried, signal)
+    } finally {
+      record.queuedMs += performance.now() - startedAtMs
+    }
+  }
+
+  #endSlot() {
+    if (this.#slot === null) return
+    this.#slot.usage = this.record.usage
+    this.#slot.end(this.record.error)
   }
 
   #isAborted(): boolean {

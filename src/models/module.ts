@@ -3,6 +3,8 @@ import type { CallableAgents } from '#agents/callable-agents.ts'
 import { computeEnvironment } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { createCallReport } from '#inference/call-report.ts'
+import { createCallQueue } from '#inference/fair-queue/call-queue.ts'
+import { createQueueReport } from '#inference/fair-queue/queue-report.ts'
 import { createInference } from '#inference/inference.ts'
 import { createRouter } from '#inference/routing/router.ts'
 import { createTokenCounter } from '#inference/token-count/counter.ts'
@@ -12,12 +14,14 @@ import { createLlama } from '#inference/upstreams/llama/adapter.ts'
 import { createLayout } from '#installer/layout.ts'
 import { createLibrary } from '#installer/library.ts'
 import { readDescriptors, streamsWithin } from '#lib/descriptors.ts'
+import { AppError } from '#lib/errors.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Log } from '#telemetry/log.ts'
 import { createCatalogue } from './catalogue.ts'
 import { upstreams as upstreamChecks } from './doctor.ts'
 import { modelEndpoints } from './endpoints.ts'
 import { ggufModels } from './gguf-models.ts'
+import { inFlightShare } from './in-flight-share.ts'
 import { llamaFolder } from './llama-config.ts'
 import { createModelResolver, type ModelResolver } from './model-resolver.ts'
 import { createModelNames } from './names.ts'
@@ -60,7 +64,18 @@ export const modelsModule = module({
     const adapters = { ...adaptersByKind, llama }
     const catalogue = createCatalogue({ config, upstreams, adapters, transport, log, now })
     const modelNames = createModelNames(config.compat)
-    const router = createRouter()
+    const queueReport = createQueueReport(metrics)
+    const queue = createCallQueue({
+      settings: config.queue,
+      nowMs: () => performance.now(),
+      onEnded: queueReport.waitEnded,
+    })
+    queueReport.watch(queue)
+    const inFlightMax = new Map(config.upstream.map(({ name, maxInFlight }) => [name, maxInFlight]))
+    const router = createRouter({
+      queue,
+      maxInFlightOf: (name) => inFlightShare(inFlightMax.get(name), config),
+    })
     for (const { upstream } of upstreams) router.upstreamState(upstream)
     const inference = createInference({
       adapters,
@@ -93,6 +108,7 @@ export const modelsModule = module({
         inference,
       },
       async close() {
+        queue.stop(new AppError('draining', 'The server is stopping.'))
         tokenCounter.close()
         catalogue.close()
         await llama.close()

@@ -105,6 +105,7 @@ export const recordOf = (target: Target, inputTokens: number): CallRecord => ({
   error: null,
   retries: 0,
   outputChars: 0,
+  queuedMs: 0,
   firstEventMs: 1,
   durationMs: 2,
   usage: {

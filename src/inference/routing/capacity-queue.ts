@@ -19,19 +19,23 @@ export type CapacityRequest = {
 export type CapacityQueue = {
   /** Resolves with a slot. Rejects with an `AppError` when it refuses, or the reason of the signal. */
   wait(request: CapacityRequest): Promise<Slot>
-  /** A request to this upstream has ended, or the upstream has become available again. */
+  /** An attempt has ended, and its slot is free. */
+  ended(slot: Slot): void
+  /** An upstream has become available again. */
   freed(upstream: UpstreamState): void
 }
 
 const retryAfterS = 1
 
+export function allBusy(): AppError {
+  return new AppError('upstream_overloaded', 'All upstreams of the model are busy; retry.', {
+    retryAfterS,
+  })
+}
+
 /** Refuses what exceeds the capacity. */
 export const refusingQueue: CapacityQueue = {
-  wait: () =>
-    Promise.reject(
-      new AppError('upstream_overloaded', 'All upstreams of the model are busy; retry.', {
-        retryAfterS,
-      }),
-    ),
+  wait: () => Promise.reject(allBusy()),
+  ended() {},
   freed() {},
 }

@@ -37,7 +37,7 @@ export function createRouter(options: RouterOptions = {}) {
     queue = refusingQueue,
   } = options
   const upstreams = new Map<string, UpstreamState>()
-  const owner: SlotOwner = { nowMs, slotEnded: ({ state }) => queue.freed(state.upstream) }
+  const owner: SlotOwner = { nowMs, slotEnded: queue.ended }
 
   const upstreamState = (upstream: Upstream): UpstreamState => {
     const known = upstreams.get(upstream.name)

@@ -1,3 +1,4 @@
+import type { Usage } from '#inference/events.ts'
 import type { ModelCall } from '#inference/inference.ts'
 import type { Target } from '#inference/upstream.ts'
 import type { Cancellation } from '#lib/cancellation.ts'
@@ -20,6 +21,8 @@ export class Slot {
   form: 'first-event' | 'whole' | 'count' = 'first-event'
   /** Ends the attempt when its upstream is found to be silent. Set by the caller. */
   cancellation: Cancellation | null = null
+  /** Of the call, once it has ended. */
+  usage: Usage | null = null
   /** Whether it shows if an ejected target works again. */
   readonly isTrial: boolean
   readonly #owner: SlotOwner
