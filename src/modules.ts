@@ -11,6 +11,7 @@ import { filesModule } from './files/module.ts'
 import { hostedToolsModule } from './hosted-tools/module.ts'
 import { installerModule } from './installer/module.ts'
 import { jobsModule } from './jobs/module.ts'
+import { limitsModule } from './limits/module.ts'
 import { modelsModule } from './models/module.ts'
 import type { Foundation, Module } from './module.ts'
 import { operationsModule } from './operations/module.ts'
@@ -35,6 +36,7 @@ const list = [
   directoryModule,
   sealingModule,
   agentsModule,
+  limitsModule,
   modelsModule,
   embeddingModule,
   rerankModule,

@@ -1,5 +1,7 @@
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import type { Config } from '#config/schema.ts'
+import { setRateLimitHeaders } from '#http/rate-limit-headers.ts'
+import type { Limits } from '#limits/admission.ts'
 import type { Embedders } from './embedder.ts'
 import {
   type EmbeddingList,
@@ -11,10 +13,15 @@ import {
 
 export type EmbeddingEndpointsDeps = {
   embedders: Embedders
+  limits: Pick<Limits, 'rateLimits'>
   config: Pick<Config, 'limits'>
 }
 
-export function embeddingEndpoints({ embedders, config }: EmbeddingEndpointsDeps): Endpoint[] {
+export function embeddingEndpoints({
+  embedders,
+  config,
+  limits,
+}: EmbeddingEndpointsDeps): Endpoint[] {
   return [
     endpoint({
       method: 'POST',
@@ -44,7 +51,7 @@ accepts are split. A field that is null counts as absent; unknown fields are ign
         upstream_unreachable: 'The upstream could not be reached.',
         upstream_first_event_timeout: 'The upstream sent no output within 300 s.',
       },
-      async handle({ body, context }): Promise<EmbeddingList> {
+      async handle({ body, context, set }): Promise<EmbeddingList> {
         const { model, dimensions, encoding_format } = body
         const embedder = await embedders.find(model)
         const texts = await readTexts(body, config.limits)
@@ -53,6 +60,8 @@ accepts are split. A field that is null counts as absent; unknown fields are ign
           context,
           ...(dimensions === undefined ? {} : { dims: dimensions }),
         })
+        const rateLimits = limits.rateLimits(context.principal, embedder.model)
+        setRateLimitHeaders(set.headers, rateLimits, 'responses')
         const encode = encoding_format === 'base64' ? toBase64 : toNumbers
         return {
           object: 'list',

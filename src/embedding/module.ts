@@ -1,4 +1,5 @@
 import type { Inference } from '#inference/inference.ts'
+import type { Limits } from '#limits/admission.ts'
 import type { Catalogue } from '#models/catalogue.ts'
 import { type Foundation, module } from '#module.ts'
 import { createEmbedders, type Embedders } from './embedder.ts'
@@ -19,5 +20,6 @@ export const embeddingModule = module({
       builtInEmbedders: [localHashModel],
     },
   }),
-  endpoints: (services: Foundation & { embedders: Embedders }) => embeddingEndpoints(services),
+  endpoints: (services: Foundation & { embedders: Embedders; limits: Limits }) =>
+    embeddingEndpoints(services),
 })

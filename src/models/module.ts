@@ -15,6 +15,7 @@ import { createLayout } from '#installer/layout.ts'
 import { createLibrary } from '#installer/library.ts'
 import { readDescriptors, streamsWithin } from '#lib/descriptors.ts'
 import { AppError } from '#lib/errors.ts'
+import type { Limits } from '#limits/admission.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Log } from '#telemetry/log.ts'
 import { createCatalogue } from './catalogue.ts'
@@ -41,7 +42,7 @@ export const modelsModule = module({
   name: 'models',
   tags: { Models: 'The model list, embeddings, reranking and token counts.' },
   doctor: upstreamChecks,
-  start(needs: Foundation & { callableAgents: CallableAgents }) {
+  start(needs: Foundation & { callableAgents: CallableAgents; limits: Limits }) {
     const { config, log, now, metrics, callableAgents: agents } = needs
     const { limits, retry, deadlines } = config
     const callReport = createCallReport({ log, metrics })
@@ -84,6 +85,7 @@ export const modelsModule = module({
       deadlines,
       retry,
       router,
+      admit: needs.limits.admit,
       streamsWithinDescriptors: streamsWithinDescriptors(config, log),
       onSettled(record, job) {
         callReport.callEnded(record)

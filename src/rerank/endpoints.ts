@@ -1,8 +1,10 @@
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import type { Config } from '#config/schema.ts'
+import { setRateLimitHeaders } from '#http/rate-limit-headers.ts'
 import type { RerankResult } from '#inference/rerank.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
+import type { Limits } from '#limits/admission.ts'
 import type { Rerankers } from './reranker.ts'
 import {
   type RerankRequest,
@@ -14,6 +16,7 @@ import {
 
 export type RerankEndpointsDeps = {
   rerankers: Rerankers
+  limits: Pick<Limits, 'rateLimits'>
   /** Read for each request. */
   settings: () => RerankSettings
   config: Pick<Config, 'limits'>
@@ -25,7 +28,12 @@ type RerankSettings = { readonly rerankModel: string | null; readonly rerankTopN
 /** Cohere bills a query with up to this many documents as one search. */
 const documentsPerSearchUnit = 100
 
-export function rerankEndpoints({ rerankers, settings, config }: RerankEndpointsDeps): Endpoint[] {
+export function rerankEndpoints({
+  rerankers,
+  limits,
+  settings,
+  config,
+}: RerankEndpointsDeps): Endpoint[] {
   return [
     endpoint({
       method: 'POST',
@@ -70,13 +78,16 @@ Jina. A field that is null counts as absent; unknown fields are ignored.`,
         upstream_unreachable: 'The upstream could not be reached.',
         upstream_first_event_timeout: 'The upstream sent no output within 300 s.',
       },
-      async handle({ body, context }) {
+      async handle({ body, context, set }) {
         const { rerankModel, rerankTopN } = settings()
         const model = body.model ?? rerankModel
         if (model === null) throw notConfigured()
         const reranker = await rerankers.find(model)
         const topN = lower(body.topN, rerankTopN)
-        return render(await reranker.rerank({ ...body, topN }, context), body, model)
+        const reranked = await reranker.rerank({ ...body, topN }, context)
+        const rateLimits = limits.rateLimits(context.principal, reranker.model)
+        setRateLimitHeaders(set.headers, rateLimits, 'responses')
+        return render(reranked, body, model)
       },
     }),
   ]

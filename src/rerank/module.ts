@@ -1,4 +1,5 @@
 import type { Inference } from '#inference/inference.ts'
+import type { Limits } from '#limits/admission.ts'
 import type { Catalogue } from '#models/catalogue.ts'
 import { type Foundation, module } from '#module.ts'
 import { rerankEndpoints } from './endpoints.ts'
@@ -10,7 +11,7 @@ export const rerankModule = module({
   start: (services: { inference: Inference; catalogue: Catalogue }) => ({
     services: { rerankers: createRerankers(services) },
   }),
-  endpoints: (services: Foundation & { rerankers: Rerankers }) =>
+  endpoints: (services: Foundation & { rerankers: Rerankers; limits: Limits }) =>
     rerankEndpoints({
       ...services,
       settings() {

@@ -147,6 +147,7 @@ export async function startSettingsGateway(
     ...fileShareEndpoints({ shares, settings }),
     ...rerankEndpoints({
       rerankers,
+      limits: { rateLimits: () => null },
       settings() {
         const { reranker_model: rerankModel, rerank_top_n: rerankTopN } = settings.current()
         return { rerankModel, rerankTopN }

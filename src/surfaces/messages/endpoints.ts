@@ -2,6 +2,8 @@ import { Type } from '@sinclair/typebox'
 import { type Endpoint, type Errors, endpoint, eventStream, json, jsonBody } from '#api/endpoint.ts'
 import type { Config } from '#config/schema.ts'
 import { streamEvents } from '#http/event-stream.ts'
+import { setRateLimitHeaders } from '#http/rate-limit-headers.ts'
+import type { Limits } from '#limits/admission.ts'
 import { upstreamErrors } from '#surfaces/generation-errors.ts'
 import {
   tokenCountDescription,
@@ -17,6 +19,7 @@ import type { MessageService } from './service.ts'
 
 export type MessageEndpointsDeps = {
   service: MessageService
+  limits: Pick<Limits, 'rateLimits'>
   config: Pick<Config, 'stream'>
 }
 
@@ -32,7 +35,7 @@ export function messageEndpoints(deps: MessageEndpointsDeps): Endpoint[] {
   ]
 }
 
-function createEndpoint(path: string, { service, config }: MessageEndpointsDeps): Endpoint {
+function createEndpoint(path: string, { service, config, limits }: MessageEndpointsDeps): Endpoint {
   return endpoint({
     method: 'POST',
     path,
@@ -66,10 +69,21 @@ ${eventsDescription}`,
       const message = await service.create(body, { context, headers: request.headers })
       if (!message.streams) {
         const result = await message.result()
+        setRateLimitHeaders(
+          set.headers,
+          limits.rateLimits(context.principal, message.modelId),
+          'messages',
+        )
         if (result['warning'] !== undefined) set.headers[warningHeader] = omittedCode
         return result
       }
-      return streamEvents(message.source(), { ...config.stream, closing: '' })
+      const stream = await streamEvents(message.source(), { ...config.stream, closing: '' })
+      setRateLimitHeaders(
+        set.headers,
+        limits.rateLimits(context.principal, message.modelId),
+        'messages',
+      )
+      return stream
     },
   })
 }

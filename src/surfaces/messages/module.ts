@@ -2,6 +2,7 @@ import type { Files } from '#files/tree.ts'
 import type { HostedToolbox } from '#hosted-tools/hosted-tools.ts'
 import type { Inference } from '#inference/inference.ts'
 import type { TokenCounter } from '#inference/token-count/counter.ts'
+import type { Limits } from '#limits/admission.ts'
 import type { ModelResolver } from '#models/model-resolver.ts'
 import { type Foundation, module } from '#module.ts'
 import type { DocumentReader } from '#retrieval/extraction/document-reader.ts'
@@ -14,6 +15,7 @@ import { createMessageService } from './service.ts'
 
 type EndpointNeeds = Foundation & {
   modelResolver: ModelResolver
+  limits: Limits
   inference: Inference
   hostedTools: HostedToolbox
   files: Files

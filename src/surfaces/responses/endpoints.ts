@@ -1,11 +1,13 @@
 import { type Endpoint, type Errors, endpoint, eventStream, json, jsonBody } from '#api/endpoint.ts'
 import type { Config } from '#config/schema.ts'
 import { streamEvents } from '#http/event-stream.ts'
+import { setRateLimitHeaders } from '#http/rate-limit-headers.ts'
 import type { Inference } from '#inference/inference.ts'
 import type { TokenCounter } from '#inference/token-count/counter.ts'
 import { newId } from '#lib/id.ts'
 import { asRecord } from '#lib/json.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
+import type { Limits } from '#limits/admission.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
 import { conversationFull, upstreamErrors } from '#surfaces/generation-errors.ts'
@@ -37,13 +39,14 @@ type ResponseEndpointsDeps = {
   inference: Pick<Inference, 'generate'>
   tokenCounter: Pick<TokenCounter, 'count'>
   sealer: Sealer
+  limits: Pick<Limits, 'rateLimits'>
   config: Pick<Config, 'stream' | 'tokens'>
   now: () => Date
 }
 
 /** Creating responses, and what needs the same request: counting and compacting its input. */
 export function responseEndpoints(deps: ResponseEndpointsDeps): Endpoint[] {
-  const { service, tokenCounter, config } = deps
+  const { service, tokenCounter, config, limits } = deps
   return [
     endpoint({
       ...common,
@@ -74,12 +77,26 @@ ${eventsDescription}`,
         const response = await service.create(body, context)
         if (!response.streams) {
           const result = await response.result()
+          setRateLimitHeaders(
+            set.headers,
+            limits.rateLimits(context.principal, response.modelId),
+            'responses',
+          )
           if (result.store === false && asRecord(body)['store'] !== false) {
             set.headers[warningHeader] = notStoredWarning.code
           }
           return result
         }
-        return streamEvents(response.source(), { ...config.stream, closing: doneFrame })
+        const stream = await streamEvents(response.source(), {
+          ...config.stream,
+          closing: doneFrame,
+        })
+        setRateLimitHeaders(
+          set.headers,
+          limits.rateLimits(context.principal, response.modelId),
+          'responses',
+        )
+        return stream
       },
     }),
 

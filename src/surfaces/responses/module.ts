@@ -5,6 +5,7 @@ import type { OpenSockets } from '#http/open-sockets.ts'
 import type { Inference } from '#inference/inference.ts'
 import type { TokenCounter } from '#inference/token-count/counter.ts'
 import type { Jobs } from '#jobs/jobs.ts'
+import type { Limits } from '#limits/admission.ts'
 import type { ModelResolver } from '#models/model-resolver.ts'
 import { type Foundation, module } from '#module.ts'
 import { type Conversations, createConversations } from '#responses/conversation-store.ts'
@@ -26,6 +27,7 @@ import { responsesSocket } from './websocket.ts'
 type EndpointNeeds = Foundation & {
   auth: Auth
   modelResolver: ModelResolver
+  limits: Limits
   inference: Inference
   hostedTools: HostedToolbox
   files: Files

@@ -1,0 +1,148 @@
+import type { RequestPrincipal } from '#lib/request-context.ts'
+import { type LimitValues, limitValues } from './config.ts'
+import type { LimitScope, Meters, RateName, SlotName } from './meters.ts'
+import type { RateMeter } from './rate-meter.ts'
+import type { SlotMeter } from './slot-meter.ts'
+
+/** The limits of the configuration or of administrators, as they are now. */
+export type LimitScopes = {
+  readonly default: LimitValues
+  readonly group: Readonly<Record<string, LimitValues>>
+  readonly user: Readonly<Record<string, LimitValues>>
+  readonly model: Readonly<Record<string, LimitValues>>
+}
+
+/** A limit that applies to a call, and whose it is. */
+export type AppliedRate = {
+  readonly scope: LimitScope
+  readonly name: RateName
+  readonly meter: RateMeter
+}
+export type AppliedSlot = {
+  readonly scope: LimitScope
+  readonly name: SlotName
+  readonly meter: SlotMeter
+}
+
+/** Every limit that applies to the calls of a principal to a model. */
+export type Plan = {
+  readonly rates: Readonly<Record<RateName, readonly AppliedRate[]>>
+  readonly slots: Readonly<Record<SlotName, readonly AppliedSlot[]>>
+}
+
+type CachedPlans = {
+  readonly generation: number
+  readonly byModel: Map<string, Plan | null>
+}
+
+/** Models of one principal with a plan; further ones start over. */
+const plansPerPrincipalMax = 256
+
+const limitNames = Object.keys(limitValues.properties) as readonly (keyof LimitValues)[]
+
+export type Plans = ReturnType<typeof createPlans>
+
+/** Finds the limits of calls; cached by principal, until the limits or the principal change. */
+export function createPlans({ meters, scopes }: { meters: Meters; scopes: () => LimitScopes }) {
+  let cache = new WeakMap<RequestPrincipal, CachedPlans>()
+  let lastScopes: LimitScopes | null = null
+  let isConfigured = false
+
+  const build = (principal: RequestPrincipal, model: string | null): Plan | null => {
+    const { userId, credential } = principal
+    const current = scopes()
+    const sources: (readonly [LimitScope, string, LimitValues])[] = [
+      ['user', userId, limitsOfUser(current, principal)],
+    ]
+    const { keyId, limits } = credential ?? {}
+    if (keyId !== undefined && limits != null) sources.push(['key', keyId, limits])
+    const ofModel = model === null ? undefined : current.model[model]
+    if (model !== null && ofModel !== undefined) sources.push(['model', model, ofModel])
+    const rates = (name: RateName) =>
+      sources.flatMap(([scope, id, { [name]: limit }]) =>
+        limit === undefined ? [] : [{ scope, name, meter: meters.rate(scope, id, name, limit) }],
+      )
+    const slots = (name: SlotName) =>
+      sources.flatMap(([scope, id, { [name]: limit }]) =>
+        limit === undefined ? [] : [{ scope, name, meter: meters.slot(scope, id, name, limit) }],
+      )
+    const plan: Plan = {
+      rates: {
+        requests_per_minute: rates('requests_per_minute'),
+        input_tokens_per_minute: rates('input_tokens_per_minute'),
+        output_tokens_per_minute: rates('output_tokens_per_minute'),
+        speech_minutes_per_hour: rates('speech_minutes_per_hour'),
+      },
+      slots: {
+        concurrent_generations: slots('concurrent_generations'),
+        speech_sessions: slots('speech_sessions'),
+      },
+    }
+    const lists = [...Object.values(plan.rates), ...Object.values(plan.slots)]
+    return lists.every((list) => list.length === 0) ? null : plan
+  }
+
+  return {
+    /** Null: no limit applies, as for the gateway's own calls. `model` is null for speech. */
+    of(principal: RequestPrincipal, model: string | null): Plan | null {
+      const current = scopes()
+      if (current !== lastScopes) {
+        lastScopes = current
+        isConfigured = hasLimits(current)
+        cache = new WeakMap()
+      }
+      if (!isConfigured && principal.credential?.limits == null) return null
+      if (principal.userId === '') return null
+      const generation = meters.generation()
+      let cached = cache.get(principal)
+      if (
+        cached === undefined ||
+        cached.generation !== generation ||
+        cached.byModel.size >= plansPerPrincipalMax
+      ) {
+        cached = { generation, byModel: new Map() }
+        cache.set(principal, cached)
+      }
+      const name = model ?? ''
+      const known = cached.byModel.get(name)
+      if (known !== undefined) return known
+      const plan = build(principal, model)
+      // Building evicted meters, perhaps of this plan.
+      if (meters.generation() !== generation) return build(principal, model)
+      cached.byModel.set(name, plan)
+      return plan
+    },
+
+    /** Of stored bytes; null: unlimited. */
+    storedBytesOf(principal: RequestPrincipal): number | null {
+      const ofUser = limitsOfUser(scopes(), principal).stored_bytes
+      const ofKey = principal.credential?.limits?.['stored_bytes']
+      if (ofUser === undefined && ofKey === undefined) return null
+      return Math.min(ofUser ?? Number.POSITIVE_INFINITY, ofKey ?? Number.POSITIVE_INFINITY)
+    },
+  }
+}
+
+function hasLimits(scopes: LimitScopes): boolean {
+  const { default: everyone, group, user, model } = scopes
+  return [everyone, group, user, model].some((values) => Object.keys(values).length > 0)
+}
+
+/**
+ * The limits of a user, each by itself: that of the user, or the most generous of the groups that set
+ * it, or the default.
+ */
+export function limitsOfUser(
+  { default: everyone, group, user }: LimitScopes,
+  { userId, groups }: RequestPrincipal,
+): LimitValues {
+  const own = user[userId] ?? {}
+  const ofGroups = groups.flatMap((name) => group[name] ?? [])
+  const limits: Partial<Record<keyof LimitValues, number>> = {}
+  for (const name of limitNames) {
+    const values = ofGroups.flatMap((values) => values[name] ?? [])
+    const limit = own[name] ?? (values.length > 0 ? Math.max(...values) : everyone[name])
+    if (limit !== undefined) limits[name] = limit
+  }
+  return limits
+}
