@@ -47,6 +47,7 @@ const rules: readonly LayerRule[] = [
       'src/config/**',
       'src/lib/**',
       'src/auth/permissions.ts',
+      'src/models/health-config.ts',
       'src/models/llama-config.ts',
       'src/models/upstream-config.ts',
     ],

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { Type } from '@sinclair/typebox'
 import { choice, entry, section, text, whole } from '#config/keys.ts'
 import type { Config } from '#config/schema.ts'
+import { healthKeys } from './health-config.ts'
 import { llamaKeys, localUpstreamName } from './llama-config.ts'
 import { upstreamEntry } from './upstream-config.ts'
 
@@ -118,6 +119,7 @@ export const modelsKeys = {
       ),
     },
   ),
+  ...healthKeys,
   ...llamaKeys,
   tokens: section('Counting input tokens.', {
     tokenizer: choice(

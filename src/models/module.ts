@@ -3,10 +3,7 @@ import type { CallableAgents } from '#agents/callable-agents.ts'
 import { computeEnvironment } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { createCallReport } from '#inference/call-report.ts'
-import { createCallQueue } from '#inference/fair-queue/call-queue.ts'
-import { createQueueReport } from '#inference/fair-queue/queue-report.ts'
 import { createInference } from '#inference/inference.ts'
-import { createRouter } from '#inference/routing/router.ts'
 import { createTokenCounter } from '#inference/token-count/counter.ts'
 import { createTransport } from '#inference/transport/create-transport.ts'
 import { adapters as adaptersByKind } from '#inference/upstreams/index.ts'
@@ -14,7 +11,6 @@ import { createLlama } from '#inference/upstreams/llama/adapter.ts'
 import { createLayout } from '#installer/layout.ts'
 import { createLibrary } from '#installer/library.ts'
 import { readDescriptors, streamsWithin } from '#lib/descriptors.ts'
-import { AppError } from '#lib/errors.ts'
 import type { Limits } from '#limits/admission.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -22,10 +18,10 @@ import { createCatalogue } from './catalogue.ts'
 import { upstreams as upstreamChecks } from './doctor.ts'
 import { modelEndpoints } from './endpoints.ts'
 import { ggufModels } from './gguf-models.ts'
-import { inFlightShare } from './in-flight-share.ts'
 import { llamaFolder } from './llama-config.ts'
 import { createModelResolver, type ModelResolver } from './model-resolver.ts'
 import { createModelNames } from './names.ts'
+import { startRouting } from './start-routing.ts'
 import { configuredUpstreams } from './upstreams.ts'
 
 const transportLimits = {
@@ -65,26 +61,14 @@ export const modelsModule = module({
     const adapters = { ...adaptersByKind, llama }
     const catalogue = createCatalogue({ config, upstreams, adapters, transport, log, now })
     const modelNames = createModelNames(config.compat)
-    const queueReport = createQueueReport(metrics)
-    const queue = createCallQueue({
-      settings: config.queue,
-      nowMs: () => performance.now(),
-      onEnded: queueReport.waitEnded,
-    })
-    queueReport.watch(queue)
-    const inFlightMax = new Map(config.upstream.map(({ name, maxInFlight }) => [name, maxInFlight]))
-    const router = createRouter({
-      queue,
-      maxInFlightOf: (name) => inFlightShare(inFlightMax.get(name), config),
-    })
-    for (const { upstream } of upstreams) router.upstreamState(upstream)
+    const routing = startRouting({ config, upstreams, adapters, transport, metrics })
     const inference = createInference({
       adapters,
       transport,
       limits,
       deadlines,
       retry,
-      router,
+      router: routing.router,
       admit: needs.limits.admit,
       streamsWithinDescriptors: streamsWithinDescriptors(config, log),
       onSettled(record, job) {
@@ -110,8 +94,8 @@ export const modelsModule = module({
         inference,
       },
       async close() {
-        queue.stop(new AppError('draining', 'The server is stopping.'))
         tokenCounter.close()
+        routing.close()
         catalogue.close()
         await llama.close()
         transport.close()

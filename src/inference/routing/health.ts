@@ -19,13 +19,18 @@ export class Health {
   ejectedUntilMs = 0
   /** Whether it was ejected because it sent nothing; an attempt then costs time, not only a failure. */
   isSilent = false
+  /** Whether a check of our own has to succeed before a request is on trial. */
+  awaitsProbe = false
   readonly #settings: HealthSettings
+  readonly #isProbed: (isSilent: boolean) => boolean
   #ejectionsInARow = 0
   #isOnTrial = false
   #returnedAtMs = Number.NEGATIVE_INFINITY
 
-  constructor(settings: HealthSettings) {
+  /** `isProbed`: whether a check of our own can tell that the reason of an ejection is over. */
+  constructor(settings: HealthSettings, isProbed: (isSilent: boolean) => boolean) {
     this.#settings = settings
+    this.#isProbed = isProbed
   }
 
   get isEjected(): boolean {
@@ -34,7 +39,13 @@ export class Health {
 
   availability(nowMs: number): Availability {
     if (this.ejectedUntilMs === 0) return 'available'
-    return nowMs < this.ejectedUntilMs || this.#isOnTrial ? 'unavailable' : 'trial'
+    const mayTry = this.isDue(nowMs) && !this.#isOnTrial && !this.awaitsProbe
+    return mayTry ? 'trial' : 'unavailable'
+  }
+
+  /** Whether an ejection is over, but not proven to have been long enough. */
+  isDue(nowMs: number): boolean {
+    return this.isEjected && nowMs >= this.ejectedUntilMs
   }
 
   /** The share of its requests that it should get: below 1 after its return. */
@@ -58,6 +69,7 @@ export class Health {
     if (this.ejectedUntilMs === 0) return
     this.ejectedUntilMs = 0
     this.isSilent = false
+    this.awaitsProbe = false
     this.#isOnTrial = false
     this.#returnedAtMs = nowMs
   }
@@ -77,6 +89,7 @@ export class Health {
     this.#ejectionsInARow = Math.min(growthMax, this.#ejectionsInARow + 1)
     this.ejectedUntilMs = nowMs + grownMs
     this.isSilent = isSilent
+    this.awaitsProbe = this.#isProbed(isSilent)
     this.#isOnTrial = false
   }
 

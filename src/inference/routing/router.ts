@@ -4,6 +4,7 @@ import type { CancelSignal } from '#lib/cancellation.ts'
 import { AppError } from '#lib/errors.ts'
 import { type Candidate, chooseByLoad, chooseForSession } from './balance.ts'
 import { type CapacityQueue, refusingQueue } from './capacity-queue.ts'
+import { checkUpstream, type Probes } from './checks.ts'
 import { isSilence, wasNotSent } from './outcome.ts'
 import { defaultHealthSettings, type HealthSettings } from './settings.ts'
 import { Slot, type SlotOwner } from './slot.ts'
@@ -22,6 +23,8 @@ export type RouterOptions = {
   /** The most concurrent requests of an upstream. */
   readonly maxInFlightOf?: (upstream: string) => number
   readonly queue?: CapacityQueue
+  /** Without them, ejections end by time alone. */
+  readonly probes?: Probes
 }
 
 /**
@@ -32,18 +35,20 @@ export function createRouter(options: RouterOptions = {}) {
   const {
     nowMs = () => performance.now(),
     random = Math.random,
-    settings = defaultHealthSettings,
+    probes = null,
     maxInFlightOf = () => Number.POSITIVE_INFINITY,
     queue = refusingQueue,
   } = options
+  const given = options.settings ?? defaultHealthSettings
+  const settings = { ...given, probe: given.probe && probes !== null }
   const upstreams = new Map<string, UpstreamState>()
   const owner: SlotOwner = { nowMs, slotEnded: queue.ended }
 
   const upstreamState = (upstream: Upstream): UpstreamState => {
     const known = upstreams.get(upstream.name)
     if (known !== undefined) return known
-    const given = { maxInFlight: maxInFlightOf(upstream.name), settings, nowMs: nowMs() }
-    const state = new UpstreamState(upstream, given)
+    const maxInFlight = maxInFlightOf(upstream.name)
+    const state = new UpstreamState(upstream, { maxInFlight, settings, nowMs: nowMs() })
     upstreams.set(upstream.name, state)
     return state
   }
@@ -73,7 +78,20 @@ export function createRouter(options: RouterOptions = {}) {
   const take = (call: ModelCall, tried: Tried, isQueued: boolean): Slot | null => {
     const chosen = choose(call, tried, isQueued)
     if (chosen === null) return null
-    return new Slot({ ...chosen, call, isTrial: isOnTrial(chosen.state, nowMs()), owner })
+    const { target, state } = chosen
+    const isTrial = isOnTrial(state, nowMs())
+    return new Slot({ target, state, call, tried, isTrial, owner })
+  }
+
+  const hasOther = (call: ModelCall, { targets: tried }: Tried): boolean =>
+    call.targets.some((target) => !tried.includes(target) && isWorking(stateOf(target), nowMs()))
+  const checkDeps = {
+    settings,
+    nowMs,
+    probes: settings.probe ? probes : null,
+    hasOther: ({ call, tried, target }: Slot) =>
+      hasOther(call, { ...tried, targets: [...tried.targets, target] }),
+    onReturn: (upstream: UpstreamState) => queue.freed(upstream),
   }
 
   return {
@@ -97,14 +115,18 @@ export function createRouter(options: RouterOptions = {}) {
       }),
 
     /** Whether a call has a target left that was not tried and works, as far as is known. */
-    hasOther: (call: ModelCall, { targets: tried }: Tried): boolean =>
-      call.targets.some((target) => !tried.includes(target) && isWorking(stateOf(target), nowMs())),
+    hasOther,
 
     /** Takes a retry from the budget of the upstream that failed; false when it is used up. */
     mayRetry(failed: Slot, failure: AppError, { isElsewhere }: { isElsewhere: boolean }): boolean {
       // Nothing was generated, and the ejection that follows bounds the number of such retries.
       if (isElsewhere && (wasNotSent(failure) || isSilence(failure))) return true
       return failed.state.upstream.takeRetry(nowMs())
+    },
+
+    /** Moves requests away from silent upstreams, and checks ejected ones. For a periodic timer. */
+    check() {
+      for (const upstream of upstreams.values()) checkUpstream(upstream, checkDeps)
     },
   }
 }

@@ -9,6 +9,11 @@ export type HealthSettings = {
   readonly recoveryMs: number
   /** An upstream that sent nothing for this long while requests wait for it is checked. */
   readonly silenceMs: number
+  /**
+   * A request without output for this long moves to another target, if its target gave no other
+   * request output meanwhile. A target that is usually slower gets more time.
+   */
+  readonly patienceMs: number
   /** Whether upstreams that are ejected or silent are checked with requests of our own. */
   readonly probe: boolean
   /** The time that such a check has. */
@@ -25,6 +30,7 @@ export const defaultHealthSettings: HealthSettings = {
   ejectionMaxMs: 60_000,
   recoveryMs: 10_000,
   silenceMs: 1_000,
+  patienceMs: 30_000,
   probe: true,
   probeMs: 2_000,
   retryShare: 0.2,

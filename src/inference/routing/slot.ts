@@ -5,6 +5,7 @@ import type { Cancellation } from '#lib/cancellation.ts'
 import type { AppError } from '#lib/errors.ts'
 import { blameOf, isSilence } from './outcome.ts'
 import type { TargetState } from './state.ts'
+import type { Tried } from './usable.ts'
 
 export type SlotOwner = { nowMs(): number; slotEnded(slot: Slot): void }
 
@@ -16,6 +17,8 @@ export class Slot {
   readonly target: Target
   readonly state: TargetState
   readonly call: ModelCall
+  /** The earlier attempts of the call. */
+  readonly tried: Tried
   readonly startedAtMs: number
   /** What the first output of this attempt is. The time of a token count says nothing. */
   form: 'first-event' | 'whole' | 'count' = 'first-event'
@@ -32,13 +35,15 @@ export class Slot {
     target: Target
     state: TargetState
     call: ModelCall
+    tried: Tried
     isTrial: boolean
     owner: SlotOwner
   }) {
-    const { target, state, call, isTrial, owner } = given
+    const { target, state, call, tried, isTrial, owner } = given
     this.target = target
     this.state = state
     this.call = call
+    this.tried = tried
     this.isTrial = isTrial
     this.#owner = owner
     this.startedAtMs = owner.nowMs()
@@ -98,6 +103,8 @@ export class Slot {
     if (blame === 'request' || blame === 'nobody') return
     upstream.failures++
     upstream.lastFailure = { kind: failure.kind, atMs: nowMs }
+    // Its requests were ended because of it.
+    if (isSilence(failure) && upstream.health.isEjected && !this.isTrial) return
     const { health } = blame === 'upstream' ? upstream : state
     // One caller has paid with its time; that is enough.
     if (isSilence(failure)) health.eject(nowMs, { isSilent: true })

@@ -14,8 +14,8 @@ export class UpstreamState {
   readonly upstream: Upstream
   readonly health: Health
   readonly models = new Map<string, TargetState>()
-  /** Concurrent requests that it gets at most. */
-  readonly maxInFlight: number
+  /** Concurrent requests that this process sends it at most. */
+  maxInFlight: number
   inFlight = 0
   /** Requests that wait for its capacity; new ones do not overtake them. Kept by the fair queue. */
   queued = 0
@@ -25,9 +25,11 @@ export class UpstreamState {
   readonly waiting = new Set<Slot>()
   /** The last sign of life. */
   heardAtMs = Number.NEGATIVE_INFINITY
-  /** Whether a check is in progress, because it is silent; others are preferred meanwhile. */
+  /** Whether it is checked because it is silent; others are preferred meanwhile. */
   isSuspect = false
-  isProbed = false
+  /** Whether a check is in progress. */
+  isBeingProbed = false
+  probedAtMs = Number.NEGATIVE_INFINITY
   requests = 0
   failures = 0
   lastFailure: { readonly kind: string; readonly atMs: number } | null = null
@@ -41,7 +43,8 @@ export class UpstreamState {
   ) {
     this.upstream = upstream
     this.maxInFlight = given.maxInFlight
-    this.health = new Health(given.settings)
+    // A response to any request shows that it is reachable again.
+    this.health = new Health(given.settings, () => given.settings.probe)
     this.#settings = given.settings
     this.#savedRetries = given.settings.retriesPerSecond * savedRetriesS
     this.#savedAtMs = given.nowMs
@@ -91,12 +94,14 @@ export class TargetState {
   /** To a whole response that is not streamed. */
   readonly whole = new Latency()
   heardAtMs = Number.NEGATIVE_INFINITY
+  isBeingProbed = false
   /** Where equal targets take turns: the one with the lower value is next. */
   turn = 0
 
   constructor(upstream: UpstreamState, target: Target, settings: HealthSettings) {
     this.upstream = upstream
     this.target = target
-    this.health = new Health(settings)
+    // Of errors, only a real request can tell.
+    this.health = new Health(settings, (isSilent) => isSilent && settings.probe)
   }
 }
