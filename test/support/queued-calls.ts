@@ -1,0 +1,86 @@
+import {
+  createCallQueue,
+  type EndedWait,
+  type QueueSettings,
+} from '#inference/fair-queue/call-queue.ts'
+import type { ModelCall } from '#inference/inference.ts'
+import { createRouter } from '#inference/routing/router.ts'
+import type { Slot } from '#inference/routing/slot.ts'
+import { nothingTried } from '#inference/routing/usable.ts'
+import { makeRequest, makeRequestContext } from './generation.ts'
+import { target } from './generations.ts'
+
+/** A router whose upstreams have few slots, and the queue of calls that wait for them. */
+
+export const queueSettings: QueueSettings = {
+  waitMaxMs: 60_000,
+  backgroundWaitMaxMs: 600_000,
+  waitingMax: 100,
+  waitingPerPrincipalMax: 50,
+}
+
+type Asked = {
+  readonly upstreams?: readonly string[]
+  readonly userId?: string
+  readonly keyId?: string | null
+  readonly priority?: 'background' | 'batch'
+  readonly serviceTier?: string
+  readonly text?: string
+}
+
+/** A call of this user, and the controller of its signal. */
+export function makeCall(asked: Asked = {}): { call: ModelCall; client: AbortController } {
+  const { upstreams = ['gpu'], userId = 'anne', keyId = null, text = 'Hello' } = asked
+  const client = new AbortController()
+  const base = makeRequestContext(client.signal)
+  const context = {
+    ...base,
+    principal: { userId, groups: [] },
+    keyId,
+    priority: asked.priority,
+  }
+  const request = makeRequest({
+    items: [{ type: 'message', role: 'user', parts: [{ type: 'text', text }] }],
+    serviceTier: asked.serviceTier ?? null,
+  })
+  const targets = upstreams.map((name) => ({ ...target(`http://${name}.test/v1`, name), tier: 0 }))
+  return { call: { context, targets, request }, client }
+}
+
+export function startQueue(
+  options: { settings?: Partial<QueueSettings>; slots?: number; nowMs?: () => number } = {},
+) {
+  const { slots = 1, nowMs = () => performance.now() } = options
+  const ended: EndedWait[] = []
+  const queue = createCallQueue({
+    settings: { ...queueSettings, ...options.settings },
+    nowMs,
+    onEnded: (wait) => ended.push(wait),
+  })
+  const router = createRouter({ queue, nowMs, random: () => 0.5, maxInFlightOf: () => slots })
+  /** Takes a slot, or waits for one, as an attempt does. */
+  const ask = (asked: Asked = {}) => {
+    const { call, client } = makeCall(asked)
+    const slot = router.take(call, nothingTried)
+    const waiting = slot === null ? router.wait(call, nothingTried, client.signal) : null
+    const granted: { slot: Slot | null; error: unknown } = { slot, error: null }
+    waiting?.then(
+      (taken) => {
+        granted.slot = taken
+      },
+      (error: unknown) => {
+        granted.error = error
+      },
+    )
+    return { call, client, granted }
+  }
+  const upstream = (name = 'gpu') => {
+    for (const state of router.upstreams()) if (state.upstream.name === name) return state
+    throw new Error(`no upstream ${name}`)
+  }
+  return { queue, router, ended, ask, upstream }
+}
+
+export async function runPendingPromises(): Promise<void> {
+  for (let turn = 0; turn < 50; turn++) await Promise.resolve()
+}
