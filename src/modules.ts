@@ -27,6 +27,7 @@ import { messagesModule } from './surfaces/messages/module.ts'
 import { responsesModule } from './surfaces/responses/module.ts'
 import { createProcessMetrics } from './telemetry/process-metrics.ts'
 import { translationsModule } from './translations/module.ts'
+import { usageModule } from './usage/module.ts'
 
 /** Every module of the program, in the order in which they start. */
 const list = [
@@ -35,6 +36,7 @@ const list = [
   apiKeysModule,
   directoryModule,
   sealingModule,
+  usageModule,
   agentsModule,
   limitsModule,
   modelsModule,

@@ -62,6 +62,7 @@ function startModels(services: Services, url: string) {
       transport: 'socket',
       llama: { ...config.llama, enabled: false },
     },
+    usageLedger: null,
     log: silentLog,
     metrics: createMetricRegistry({ seriesMax: 100, labels: {} }),
   })

@@ -15,6 +15,7 @@ import { sealingKeys } from '#sealing/config.ts'
 import { speechKeys } from '#speech/config.ts'
 import { storageKeys } from '#storage/config.ts'
 import { translationsKeys } from '#translations/config.ts'
+import { usageKeys } from '#usage/config.ts'
 import { choice, section, text, whole } from './keys.ts'
 
 /**
@@ -137,6 +138,7 @@ export const configSchema = Type.Object(
     ...brandingKeys,
     ...translationsKeys,
     ...auditKeys,
+    ...usageKeys,
     ...metricsKeys,
     ...docsKeys,
   },

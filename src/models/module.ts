@@ -14,6 +14,7 @@ import { readDescriptors, streamsWithin } from '#lib/descriptors.ts'
 import type { Limits } from '#limits/admission.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Log } from '#telemetry/log.ts'
+import type { Ledger } from '#usage/ledger.ts'
 import { createCatalogue } from './catalogue.ts'
 import { upstreams as upstreamChecks } from './doctor.ts'
 import { modelEndpoints } from './endpoints.ts'
@@ -38,8 +39,14 @@ export const modelsModule = module({
   name: 'models',
   tags: { Models: 'The model list, embeddings, reranking and token counts.' },
   doctor: upstreamChecks,
-  start(needs: Foundation & { callableAgents: CallableAgents; limits: Limits }) {
-    const { config, log, now, metrics, callableAgents: agents } = needs
+  start(
+    needs: Foundation & {
+      callableAgents: CallableAgents
+      limits: Limits
+      usageLedger: Ledger | null
+    },
+  ) {
+    const { config, log, now, metrics, callableAgents: agents, usageLedger } = needs
     const { limits, retry, deadlines } = config
     const callReport = createCallReport({ log, metrics })
     const upstreams = configuredUpstreams(config)
@@ -74,6 +81,7 @@ export const modelsModule = module({
       onSettled(record, job) {
         callReport.callEnded(record)
         if (job !== null) tokenCounter.learn(record, job)
+        usageLedger?.addCall(record, job)
       },
     })
     const tokenCounter = createTokenCounter({ inference, log, settings: config.tokens })

@@ -1,5 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
+import { rowsOf } from '#db/json-rows.ts'
 import {
   conversation,
   conversationItem,
@@ -18,7 +19,6 @@ import {
   itemRows,
   itemsOf,
   responseRow,
-  rowsOf,
   type StoreOptions,
 } from './row-store.ts'
 

@@ -1,7 +1,8 @@
-import { getTableColumns, type SQL, sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import type { PgTable } from 'drizzle-orm/pg-core'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
+import { rowsOf } from '#db/json-rows.ts'
 import { conversationItem, response, responseItem, responseLog } from '#db/schema/responses.ts'
 import { AppError } from '#lib/errors.ts'
 import {
@@ -75,21 +76,6 @@ export function idRows(ids: readonly string[]): SQL {
  */
 export function itemsOf(responseId: SQL): SQL {
   return sql`(select * from ${responseItem} where response_id = ${responseId} offset 0)`
-}
-
-/** The columns of a table, and rows given as a JSON array with the keys of `$inferInsert`. */
-export function rowsOf(table: PgTable) {
-  const columns = Object.entries(getTableColumns(table))
-  const comma = sql.raw(', ')
-  const names = columns.map(([, { name }]) => sql.identifier(name))
-  const types = columns.map(
-    ([key, column]) => sql`${sql.identifier(key)} ${sql.raw(column.getSQLType())}`,
-  )
-  return {
-    columns: sql.join(names, comma),
-    given: (json: string) =>
-      sql`json_to_recordset(${json}::json) as given(${sql.join(types, comma)})`,
-  }
 }
 
 /** Inserts rows into a table. Existing rows stay unchanged, so that a write can be repeated. */

@@ -2,6 +2,7 @@ import type { Auth } from '#auth/auth.ts'
 import { programEnvironment } from '#config/load.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
 import { type Foundation, module } from '#module.ts'
+import type { Ledger } from '#usage/ledger.ts'
 import { engines } from './doctor.ts'
 import { speechEndpoints } from './endpoints.ts'
 import { createEnginePool } from './engines/pool.ts'
@@ -16,7 +17,13 @@ export const speechModule = module({
   name: 'speech',
   tags: { Speech: 'Speech to text, live and from files.' },
   doctor: engines,
-  async start({ config, log, now, metrics }: Foundation) {
+  async start({
+    config,
+    log,
+    now,
+    metrics,
+    usageLedger,
+  }: Foundation & { usageLedger: Ledger | null }) {
     const pool = createEnginePool(config.engine, { log, environment: programEnvironment() })
     const recognitionDeps = { pool, settings: config.speech, log }
     const open: OpenRecognition = (options) => openRecognition(recognitionDeps, options)
@@ -25,6 +32,7 @@ export const speechModule = module({
       log,
       languages: pool.languages,
       openRecognition: open,
+      onUsed: usageLedger?.addSpeech,
     })
     const transcriptions = await createTranscriptions({
       config,
@@ -32,6 +40,7 @@ export const speechModule = module({
       log,
       now,
       openRecognition: open,
+      onUsed: usageLedger?.addSpeech,
     })
     const gauge = (name: string, help: string, read: () => number) =>
       metrics.gauge({ name: `sluice_speech_${name}`, help }, read)

@@ -2,6 +2,7 @@ import type { Config } from '#config/schema.ts'
 import type { Language } from '#speech/engine.ts'
 import type { OpenRecognition } from '#speech/recognition/recognition.ts'
 import type { Log } from '#telemetry/log.ts'
+import type { SpeechUse } from '#usage/record.ts'
 import { AudioBudget } from './audio-queue.ts'
 import type { ResumeRequest } from './client-frames.ts'
 import { Connection, type UpgradeRequest } from './connection.ts'
@@ -17,6 +18,8 @@ export type SpeechSessionsDeps = {
   readonly languages: readonly Language[]
   readonly log: Log
   readonly openRecognition: OpenRecognition
+  /** Called once for each session that ends. */
+  readonly onUsed?: ((use: SpeechUse) => void) | undefined
 }
 
 /** One timer checks the deadlines of all sessions. */
@@ -31,16 +34,18 @@ export class SpeechSessions {
   readonly log: Log
   readonly #sessionDeps: SessionDeps
   readonly #budget: AudioBudget
+  readonly #onUsed: SpeechSessionsDeps['onUsed']
   readonly #connections = new Set<Connection>()
   readonly #live = new Map<string, SpeechSession>()
   readonly #ended: ReturnType<typeof createEndedSessions>
   #timer: Timer | undefined
 
-  constructor({ config, languages, log, openRecognition }: SpeechSessionsDeps) {
+  constructor({ config, languages, log, openRecognition, onUsed }: SpeechSessionsDeps) {
     const settings = config.speech
     this.settings = settings
     this.languages = languages
     this.log = log
+    this.#onUsed = onUsed
     this.#budget = new AudioBudget(settings.queueTotalBytesMax)
     this.#ended = createEndedSessions(settings.sessionsMax)
     const drainMs = Math.min(settings.finalizeMs, config.drain.graceMs)
@@ -79,6 +84,7 @@ export class SpeechSessions {
     const session = new SpeechSession(this.#sessionDeps, start, (ending) => {
       this.#live.delete(session.id)
       logEnding(this.log, session, ending)
+      this.#onUsed?.(useOf(session, ending))
       if (session.isResumable()) this.#ended.add(session)
     })
     this.#live.set(session.id, session)
@@ -185,4 +191,22 @@ function logEnding(log: Log, { id, start }: SpeechSession, ending: SessionEnding
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
     stats,
   })
+}
+
+function useOf({ start: { context } }: SpeechSession, ending: SessionEnding): SpeechUse {
+  const { error, reason, stats } = ending
+  const endedAtMs = performance.now()
+  return {
+    kind: 'speech_session',
+    requestId: context.requestId,
+    userId: context.principal.userId,
+    keyId: context.keyId,
+    requestedModel: null,
+    engine: stats?.engine.name ?? null,
+    outcome: error !== null ? 'failed' : reason === 'client_end' ? 'completed' : 'cancelled',
+    errorKind: error?.code ?? null,
+    audioMs: stats?.audio_ms ?? 0,
+    durationMs: endedAtMs - context.receivedAtMs,
+    endedAtMs,
+  }
 }

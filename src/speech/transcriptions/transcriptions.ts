@@ -9,6 +9,7 @@ import type { EngineChoice, EnginePool } from '#speech/engines/pool.ts'
 import type { OpenRecognition, RecognitionStats } from '#speech/recognition/recognition.ts'
 import { removeUnfinished } from '#storage/spool.ts'
 import type { Log } from '#telemetry/log.ts'
+import type { SpeechUse } from '#usage/record.ts'
 import {
   atCapacity,
   clientDisconnected,
@@ -36,6 +37,8 @@ export type TranscriptionsDeps = {
   readonly openRecognition: OpenRecognition
   readonly log: Log
   readonly now: () => Date
+  /** Called once for each file whose transcription ends. */
+  readonly onUsed?: ((use: SpeechUse) => void) | undefined
 }
 
 export async function createTranscriptions(deps: TranscriptionsDeps) {
@@ -127,12 +130,32 @@ function openUpload(
       throw failure
     } finally {
       await close()
+      const endedAtMs = performance.now()
+      const durationMs = endedAtMs - startedAt
+      deps.onUsed?.({
+        kind: 'transcription',
+        requestId: context.requestId,
+        userId: context.principal.userId,
+        keyId: context.keyId,
+        requestedModel: request.model,
+        engine: stats?.engine.name ?? null,
+        outcome:
+          failure === null
+            ? 'completed'
+            : failure.kind === 'client_closed'
+              ? 'cancelled'
+              : 'failed',
+        errorKind: failure?.kind ?? null,
+        audioMs: stats?.receivedMs ?? 0,
+        durationMs,
+        endedAtMs,
+      })
       deps.log[failure !== null && failure.status >= 500 ? 'warn' : 'info']('transcription ended', {
         request_id: context.requestId,
         model: request.model,
         lang: request.language,
         bytes: audio.bytes,
-        duration_ms: Math.round(performance.now() - startedAt),
+        duration_ms: Math.round(durationMs),
         ...(failure && { kind: failure.kind, code: failure.wireCode, cause: failure.cause }),
         ...(stats && {
           audio_ms: stats.receivedMs,

@@ -1,0 +1,169 @@
+import { type SQL, sql } from 'drizzle-orm'
+import type { Database } from '#db/client.ts'
+import { rowsOf } from '#db/json-rows.ts'
+import { usageBatch, usageHour, usageRecord } from '#db/schema/usage.ts'
+import type { UsageBatch } from './ledger.ts'
+
+type LedgerDatabase = Pick<Database, 'drizzle' | 'executePrepared' | 'kind'>
+
+const rows = rowsOf(usageRecord)
+
+/**
+ * Writes a batch in one statement: its records, and one row that says that the rollups do not contain
+ * them. A repeated batch adds nothing, also when the rollups contain it by now.
+ */
+export async function writeBatch(
+  { executePrepared }: Pick<LedgerDatabase, 'executePrepared'>,
+  { id, records }: UsageBatch,
+): Promise<void> {
+  if (records.length === 0) return
+  const ids = records.map((record) => record.id).toSorted()
+  const json = JSON.stringify(records.map((record) => ({ ...record, batchId: id })))
+  await executePrepared(sql`
+    with added as (
+      insert into ${usageRecord} (${rows.columns}) select * from ${rows.given(json)}
+      on conflict do nothing returning 1
+    )
+    insert into ${usageBatch} (id, first_id, last_id, records)
+    select ${id}::uuid, ${ids[0]}::uuid, ${ids.at(-1)}::uuid, count(*)::integer
+    from added having count(*) > 0
+    on conflict do nothing`)
+}
+
+/** Any number; the same in every version. */
+const rollupLock = 7_263_548_121
+const batchesPerRollup = 500
+const recordsPerRollup = 20_000
+
+const none = sql`'00000000-0000-0000-0000-000000000000'::uuid`
+
+/** The dimensions of an hourly sum, computed from a record. */
+export const dimensions = {
+  hour: sql`date_trunc('hour', ended_at, 'UTC')`,
+  userId: sql`coalesce(user_id, ${none})`,
+  keyId: sql`coalesce(key_id, ${none})`,
+  agentId: sql`coalesce(agent_id, ${none})`,
+  model: sql`model`,
+  upstream: sql`coalesce(upstream, '')`,
+  kind: sql`kind`,
+  outcome: sql`outcome`,
+}
+
+/** The sums, by column, computed from records. */
+export const sums: Readonly<Record<string, SQL>> = {
+  requests: sql`count(*)`,
+  estimated: sql`count(*) filter (where estimated)`,
+  retries: sql`sum(retries)`,
+  input_tokens: sql`sum(input_tokens)`,
+  cached_tokens: sql`sum(cached_tokens)`,
+  cache_write_tokens: sql`sum(cache_write_tokens)`,
+  output_tokens: sql`sum(output_tokens)`,
+  reasoning_tokens: sql`sum(reasoning_tokens)`,
+  audio_ms: sql`sum(audio_ms)`,
+  cost_nanos: sql`sum(cost_nanos)`,
+  duration_ms: sql`sum(duration_ms)`,
+}
+
+const comma = sql.raw(', ')
+const dimensionColumns = sql.raw('hour, user_id, key_id, agent_id, model, upstream, kind, outcome')
+const sumNames = Object.keys(sums)
+
+/**
+ * Adds the records of some batches to the hourly sums and deletes these batches, in one transaction: each
+ * record counts once, however the process ends. Returns how many batches; 0 also while another process
+ * does it. Records that arrive late are in a batch of their own, so their hour is corrected.
+ */
+export async function rollUp({ drizzle }: Pick<LedgerDatabase, 'drizzle'>): Promise<number> {
+  return drizzle.transaction(async (transaction) => {
+    const [lock] = await transaction.execute<{ taken: boolean }>(
+      sql`select pg_try_advisory_xact_lock(${rollupLock}::bigint) as taken`,
+    )
+    if (lock?.taken !== true) return 0
+    const rolled = await transaction.execute<{ batches: number }>(sql`
+      with due as materialized (
+        select id, first_id, last_id from (
+          select *, sum(records) over (order by id) - records as records_before
+          from (select * from ${usageBatch} order by id limit ${batchesPerRollup}::integer) as oldest
+        ) as counted
+        where records_before < ${recordsPerRollup}::integer
+      ),
+      deleted as (
+        delete from ${usageBatch} where id in (select id from due) returning 1
+      ),
+      added as (
+        insert into ${usageHour} (${dimensionColumns}, ${sql.join(sumNames.map(sql.raw), comma)})
+        select ${sql.join(Object.values(dimensions), comma)}, ${sql.join(Object.values(sums), comma)}
+        from ${usageRecord}
+        where id >= (select first_id from due order by first_id limit 1)
+          and id <= (select last_id from due order by last_id desc limit 1)
+          and batch_id in (select id from due)
+        group by 1, 2, 3, 4, 5, 6, 7, 8
+        on conflict (${dimensionColumns}) do update set ${sql.join(sumNames.map(addition), comma)}
+      )
+      select count(*)::integer as batches from deleted`)
+    return rolled[0]?.batches ?? 0
+  })
+}
+
+/** An unknown cost stays unknown until one is known. */
+function addition(column: string): SQL {
+  const old = sql.raw(`usage_hour.${column}`)
+  const added = sql.raw(`excluded.${column}`)
+  const sum =
+    column === 'cost_nanos'
+      ? sql`coalesce(${old} + ${added}, ${old}, ${added})`
+      : sql`${old} + ${added}`
+  return sql`${sql.raw(column)} = ${sum}`
+}
+
+const rowsPerStatement = 2_000
+/** The rest is left to the next sweep. */
+const statementsMax = 500
+const dayMs = 86_400_000
+
+/** Deletes expired records and sums. Replicas may sweep at the same time. Returns how many rows. */
+export async function sweepUsage(
+  { drizzle }: Pick<LedgerDatabase, 'drizzle'>,
+  { keepDays, keepSumsDays, now }: { keepDays: number; keepSumsDays: number; now: Date },
+): Promise<number> {
+  const daysAgo = (days: number) => now.getTime() - days * dayMs
+  // Ids start with their time, so comparing ids compares ages.
+  const smallestKept = Bun.randomUUIDv7('hex', Math.max(0, daysAgo(keepDays)))
+  const recordsDeleted = await repeatDeletion(
+    drizzle,
+    sql`
+    delete from ${usageRecord} where id in (
+      select id from ${usageRecord} where id < ${smallestKept}::uuid
+        and not exists (select 1 from ${usageBatch} as batch where batch.id = batch_id)
+      order by id limit ${rowsPerStatement}::integer for update skip locked)
+    returning 1`,
+  )
+  const oldestHour = new Date(Math.max(0, daysAgo(keepSumsDays))).toISOString()
+  const sumsDeleted = await repeatDeletion(
+    drizzle,
+    sql`
+    delete from ${usageHour} where ctid = any(array(
+      select ctid from ${usageHour} where hour < ${oldestHour}::timestamptz
+      limit ${rowsPerStatement}::integer for update skip locked))
+    returning 1`,
+  )
+  return recordsDeleted + sumsDeleted
+}
+
+async function repeatDeletion(
+  drizzle: Pick<Database['drizzle'], 'execute'>,
+  statement: SQL,
+): Promise<number> {
+  let deleted = 0
+  for (let statements = 0; statements < statementsMax; statements++) {
+    const rows = await drizzle.execute(statement)
+    deleted += rows.length
+    if (rows.length < rowsPerStatement) break
+  }
+  return deleted
+}
+
+/** The embedded engine has no autovacuum. */
+export async function vacuumUsage({ drizzle }: Pick<LedgerDatabase, 'drizzle'>): Promise<void> {
+  await drizzle.execute(sql`vacuum (analyze) ${usageRecord}, ${usageBatch}, ${usageHour}`)
+}

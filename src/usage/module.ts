@@ -1,0 +1,38 @@
+import { type Foundation, module } from '#module.ts'
+import { createLedger } from './ledger.ts'
+import { rollUp, sweepUsage, vacuumUsage, writeBatch } from './ledger-store.ts'
+import { startUpkeep } from './upkeep.ts'
+
+/** The usage ledger: who used which model, and how much. */
+export const usageModule = module({
+  name: 'usage',
+  start({ config, database, log, metrics, now }: Foundation) {
+    const { enabled, retentionDays, rollupRetentionDays } = config.usage
+    const ledger = createLedger({
+      write: (batch) => writeBatch(database, batch),
+      priceOf: () => null,
+      log,
+      metrics,
+      now,
+    })
+    const upkeep = startUpkeep({
+      rollUp: () => rollUp(database),
+      sweep: (at) =>
+        sweepUsage(database, {
+          keepDays: retentionDays,
+          keepSumsDays: rollupRetentionDays,
+          now: at,
+        }),
+      vacuum: database.kind === 'postgres' ? null : () => vacuumUsage(database),
+      log,
+      now,
+    })
+    return {
+      services: { usageLedger: enabled ? ledger : null },
+      async close() {
+        await ledger.close()
+        await upkeep.close()
+      },
+    }
+  },
+})

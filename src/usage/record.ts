@@ -1,0 +1,203 @@
+import type { Usage } from '#inference/events.ts'
+import type { CallKind, CallRecord } from '#inference/open-call.ts'
+import type { GenerationRequest } from '#inference/request.ts'
+import { countChars } from '#inference/token-estimate.ts'
+import { isUuid } from '#lib/uuid.ts'
+
+export const usageKinds = [
+  'generation',
+  'embedding',
+  'rerank',
+  'token_count',
+  'transcription',
+  'speech_session',
+] as const
+export type UsageKind = (typeof usageKinds)[number]
+
+export const usageOutcomes = ['completed', 'failed', 'cancelled'] as const
+export type UsageOutcome = (typeof usageOutcomes)[number]
+
+/** A speech session or a transcribed file, when it ends. */
+export type SpeechUse = {
+  readonly kind: 'transcription' | 'speech_session'
+  readonly requestId: string
+  readonly userId: string
+  readonly keyId: string | null
+  /** The model of the request, if it names one. */
+  readonly requestedModel: string | null
+  /** Null: it failed before there was an engine. */
+  readonly engine: string | null
+  readonly outcome: UsageOutcome
+  readonly errorKind: string | null
+  readonly audioMs: number
+  readonly durationMs: number
+  /** `performance.now()` of the end. */
+  readonly endedAtMs: number
+}
+
+/** What waits to be written: the object of the call itself, so that recording it costs nothing more. */
+export type PendingUse =
+  | CallRecord
+  | (CallRecord & { readonly usage: Usage; readonly estimated: true })
+  | SpeechUse
+
+/** One line of the ledger. It holds no content of requests. */
+export type UsageRecord = {
+  readonly id: string
+  readonly endedAt: Date
+  readonly kind: UsageKind
+  readonly userId: string | null
+  readonly keyId: string | null
+  readonly agentId: string | null
+  readonly surface: string | null
+  readonly model: string
+  readonly requestedModel: string | null
+  readonly upstream: string | null
+  readonly upstreamModel: string | null
+  readonly outcome: UsageOutcome
+  readonly errorKind: string | null
+  readonly retries: number
+  readonly requestId: string
+  readonly responseId: string | null
+  readonly inputTokens: number
+  readonly cachedTokens: number
+  readonly cacheWriteTokens: number
+  readonly outputTokens: number
+  readonly reasoningTokens: number
+  readonly estimated: boolean
+  readonly audioMs: number
+  readonly costNanos: number | null
+  readonly queueMs: number | null
+  readonly firstEventMs: number | null
+  readonly durationMs: number
+}
+
+/** What a price depends on. */
+export type PricedUse = Pick<
+  UsageRecord,
+  | 'kind'
+  | 'model'
+  | 'inputTokens'
+  | 'cachedTokens'
+  | 'cacheWriteTokens'
+  | 'outputTokens'
+  | 'reasoningTokens'
+  | 'audioMs'
+>
+
+/** The cost in billionths of the currency; null without a price. */
+export type PriceOf = (use: PricedUse) => number | null
+
+const kindOfCall: Readonly<Record<CallKind, UsageKind>> = {
+  generate: 'generation',
+  embed: 'embedding',
+  rerank: 'rerank',
+  'count-tokens': 'token_count',
+}
+
+const nameCharsMax = 256
+/** An upstream may report anything; sums of these fit their columns. */
+const tokensMax = 1e9
+const msMax = 2 ** 31 - 1
+const costNanosMax = 1e13
+
+/** `nowMs` and `wallMs`: the same moment by `performance.now()` and by the clock. */
+export type Moment = { readonly nowMs: number; readonly wallMs: number }
+
+export function toUsageRecord(use: PendingUse, at: Moment, priceOf: PriceOf): UsageRecord {
+  const endedAtMs = Math.round(at.wallMs - (at.nowMs - use.endedAtMs))
+  const record = {
+    ...('engine' in use ? ofSpeech(use) : ofCall(use)),
+    id: Bun.randomUUIDv7('hex', endedAtMs),
+    endedAt: new Date(endedAtMs),
+    userId: isUuid(use.userId) ? use.userId : null,
+    keyId: use.keyId,
+    outcome: use.outcome,
+    requestId: use.requestId,
+    durationMs: wholeUpTo(msMax, use.durationMs),
+  }
+  const costNanos = priceOf(record)
+  return { ...record, costNanos: costNanos === null ? null : wholeUpTo(costNanosMax, costNanos) }
+}
+
+function ofCall(call: CallRecord & { readonly estimated?: boolean }) {
+  const { usage, target, firstEventMs } = call
+  const model = nameOf(call.modelId ?? call.model)
+  const requested = nameOf(call.model)
+  return {
+    kind: kindOfCall[call.kind],
+    agentId: call.agentId,
+    surface: call.surface,
+    model,
+    requestedModel: requested === model ? null : requested,
+    upstream: target === null ? null : nameOf(target.upstream.name),
+    upstreamModel: target === null ? null : nameOf(target.model),
+    errorKind: call.error?.kind ?? null,
+    retries: call.retries,
+    responseId: call.responseId,
+    inputTokens: wholeUpTo(tokensMax, usage?.inputTokens ?? 0),
+    cachedTokens: wholeUpTo(tokensMax, usage?.cachedTokens ?? 0),
+    cacheWriteTokens: wholeUpTo(tokensMax, usage?.cacheWriteTokens ?? 0),
+    outputTokens: wholeUpTo(tokensMax, usage?.outputTokens ?? 0),
+    reasoningTokens: wholeUpTo(tokensMax, usage?.reasoningTokens ?? 0),
+    estimated: call.estimated ?? false,
+    audioMs: 0,
+    queueMs: wholeUpTo(msMax, call.queuedMs),
+    firstEventMs: firstEventMs === null ? null : wholeUpTo(msMax, firstEventMs),
+  }
+}
+
+function ofSpeech({ kind, engine, requestedModel, errorKind, audioMs }: SpeechUse) {
+  const requested = requestedModel === null ? null : nameOf(requestedModel)
+  const model = engine ?? requested ?? ''
+  return {
+    kind,
+    agentId: null,
+    surface: null,
+    model,
+    requestedModel: requested === model ? null : requested,
+    upstream: engine,
+    upstreamModel: null,
+    errorKind,
+    retries: 0,
+    responseId: null,
+    inputTokens: 0,
+    cachedTokens: 0,
+    cacheWriteTokens: 0,
+    outputTokens: 0,
+    reasoningTokens: 0,
+    estimated: false,
+    audioMs: wholeUpTo(msMax, audioMs),
+    queueMs: null,
+    firstEventMs: null,
+  }
+}
+
+const charsPerToken = 4
+/** The definition of a tool, without rendering its schema. */
+const toolTokens = 100
+
+/** For a generation whose upstream reported none: it was cancelled, say. */
+export function estimateUsage(request: GenerationRequest, outputChars: number): Usage {
+  const { instructions, items, tools } = request
+  const chars = countChars(items) + (instructions?.length ?? 0)
+  const inputTokens = Math.ceil(chars / charsPerToken) + tools.length * toolTokens
+  const outputTokens = Math.ceil(outputChars / charsPerToken)
+  return {
+    inputTokens,
+    cachedTokens: 0,
+    cacheWriteTokens: 0,
+    outputTokens,
+    reasoningTokens: 0,
+    totalTokens: inputTokens + outputTokens,
+  }
+}
+
+/** Names come from requests and configuration: no text column takes a NUL or a lone surrogate. */
+function nameOf(text: string): string {
+  return text.slice(0, nameCharsMax).replaceAll('\0', '').toWellFormed()
+}
+
+function wholeUpTo(max: number, value: number): number {
+  return Number.isFinite(value) ? Math.min(max, Math.max(0, Math.round(value))) : 0
+}
