@@ -9,23 +9,26 @@ import {
 } from '#api/shapes.ts'
 import type { Principal } from '#auth/principal.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { refused } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { Collections } from '#retrieval/collections/create-collections.ts'
 import { ambiguousName } from '#retrieval/collections/schema.ts'
 import { type Agent, type AgentDefinition, builtInOwnerId } from './agents.ts'
-import { type KnownModel, parseAgentChange, parseNewAgent, referencesIn } from './definition.ts'
+import { parseAgentChange, parseNewAgent, referencesIn } from './definition.ts'
 import { agentRecord, renderAgent } from './record.ts'
 import { agentChange, newAgent } from './schema.ts'
 import type { Agents } from './store.ts'
 
-export type AgentEndpointsDeps = {
+/** The catalogue's name of a model that generates text and that the principal may use. */
+export type KnownModelOf = (name: string, principal: RequestPrincipal) => string | undefined
+
+type AgentEndpointsDeps = {
   agents: Agents
   collections: Pick<Collections, 'resolve' | 'namesOf'>
   /** The model name by which an agent is called. */
   modelNames: { ofAgent(id: string): string }
-  /** The models that an agent can be based on. */
-  knownModel: KnownModel
+  knownModel: KnownModelOf
 }
 
 /** Agents that a principal may not see do not exist for them. */
@@ -38,7 +41,7 @@ export function agentEndpoints(deps: AgentEndpointsDeps): Endpoint[] {
     return shown.map((agent) =>
       renderAgent(agent, {
         modelId: modelNames.ofAgent(agent.id),
-        isReady: knownModel(agent.model) !== undefined,
+        isReady: knownModel(agent.model, principal) !== undefined,
         isOwner: agent.ownerId === principal.userId,
         isEditable: mayEdit(agent, principal),
         collectionNames,
@@ -64,7 +67,7 @@ precedence over those of the agent, except for the instructions: the agent's com
 A field that is null counts as absent. All tools together may have 262,144 characters as JSON.`,
       body: jsonBody(newAgent, {
         example: newAgentExample,
-        read: (body) => parseNewAgent(body, knownModel),
+        read: (body) => body,
       }),
       responses: { 200: agentResponse('The agent.') },
       errors: {
@@ -78,9 +81,11 @@ A field that is null counts as absent. All tools together may have 262,144 chara
         ],
       },
       async handle({ body, context }) {
-        const ids = await resolve(context, body.collections)
-        const definition = withCollectionIds(body, { ids, kept: [] })
-        return render(context, await agents.create(context.principal, definition))
+        const { principal } = context
+        const parsed = parseNewAgent(body, (name) => knownModel(name, principal))
+        const ids = await resolve(context, parsed.collections)
+        const definition = withCollectionIds(parsed, { ids, kept: [] })
+        return render(context, await agents.create(principal, definition))
       },
     }),
 
@@ -138,9 +143,10 @@ Callers with \`can_edit_config\` may also change agents that others share with t
       },
       async handle({ params: { id }, body, context }) {
         const ids = await resolve(context, referencesIn(body))
-        const agent = await agents.update(context.principal, requireUuid(id), (current) => {
-          requireEditor(current, context.principal)
-          const changed = parseAgentChange(current, body, knownModel)
+        const { principal } = context
+        const agent = await agents.update(principal, requireUuid(id), (current) => {
+          requireEditor(current, principal)
+          const changed = parseAgentChange(current, body, (name) => knownModel(name, principal))
           return withCollectionIds(changed, { ids, kept: current.collections })
         })
         return render(context, agent ?? notFound(id))

@@ -1,7 +1,7 @@
 import { type Foundation, module } from '#module.ts'
 import type { Collections } from '#retrieval/collections/create-collections.ts'
 import { createCallableAgents } from './callable-agents.ts'
-import { agentEndpoints } from './endpoints.ts'
+import { agentEndpoints, type KnownModelOf } from './endpoints.ts'
 import { type Agents, createAgents } from './store.ts'
 
 /** Stored configurations that clients call like models. */
@@ -20,6 +20,6 @@ export const agentsModule = module({
     agents: Agents
     collections: Collections
     modelNames: { ofAgent(id: string): string }
-    modelResolver: { agentModelName(name: string): string | undefined }
+    modelResolver: { agentModelName: KnownModelOf }
   }) => agentEndpoints({ ...services, knownModel: modelResolver.agentModelName }),
 })

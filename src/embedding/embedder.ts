@@ -2,8 +2,8 @@ import type { ModelConfig } from '#config/schema.ts'
 import { type Embeddings, mixedDimensions } from '#inference/embeddings.ts'
 import type { Inference } from '#inference/inference.ts'
 import { AppError, type ErrorKind } from '#lib/errors.ts'
-import type { RequestContext } from '#lib/request-context.ts'
-import type { Catalogue } from '#models/catalogue.ts'
+import type { RequestContext, RequestPrincipal } from '#lib/request-context.ts'
+import type { ModelResolver } from '#models/model-resolver.ts'
 import { createLocalHashEmbedder, localHashModel } from './local-hash.ts'
 
 /** Computes vectors of texts: a model of mode `embed`, or the built-in `local-hash`. */
@@ -29,12 +29,12 @@ type EmbedOptions = {
 
 export type Embedders = {
   /** By model name; throws `model_not_found`, or `model_mode_mismatch` for another mode. */
-  find(model: string): Promise<Embedder>
+  find(model: string, principal: RequestPrincipal): Promise<Embedder>
 }
 
 export type EmbeddersDeps = {
   readonly inference: Pick<Inference, 'embed'>
-  readonly catalogue: Pick<Catalogue, 'resolve'>
+  readonly modelResolver: Pick<ModelResolver, 'resolveMode' | 'mayUseOther'>
   readonly models: readonly Pick<ModelConfig, 'name' | 'queryPrefix' | 'passagePrefix'>[]
 }
 
@@ -44,13 +44,14 @@ const batchCharsMax = 262_144
 /** Full batches after which a halved size is doubled. */
 const batchesPerGrowth = 32
 
-export function createEmbedders({ inference, catalogue, models }: EmbeddersDeps): Embedders {
+export function createEmbedders({ inference, modelResolver, models }: EmbeddersDeps): Embedders {
   const localHash = createLocalHashEmbedder()
   const batchSizes = new Map<string, BatchSize>()
   return {
-    async find(name) {
-      if (name === localHashModel) return localHash
-      const { id, targets } = await catalogue.resolve(name, { mode: 'embed' })
+    async find(name, principal) {
+      const isLocal = name === localHashModel && modelResolver.mayUseOther(principal, name)
+      if (isLocal) return localHash
+      const { id, targets } = await modelResolver.resolveMode(principal, name, 'embed')
       const entry = models.find((model) => model.name === id)
       const prefixes = { query: entry?.queryPrefix ?? '', passage: entry?.passagePrefix ?? '' }
       const size = batchSizes.get(id) ?? createBatchSize()

@@ -53,7 +53,7 @@ accepts are split. A field that is null counts as absent; unknown fields are ign
       },
       async handle({ body, context, set }): Promise<EmbeddingList> {
         const { model, dimensions, encoding_format } = body
-        const embedder = await embedders.find(model)
+        const embedder = await embedders.find(model, context.principal)
         const texts = await readTexts(body, config.limits)
         const { vectors, inputTokens } = await embedder.embed(texts, {
           purpose: 'passage',

@@ -1,6 +1,6 @@
 import type { Inference } from '#inference/inference.ts'
 import type { Limits } from '#limits/admission.ts'
-import type { Catalogue } from '#models/catalogue.ts'
+import type { ModelResolver } from '#models/model-resolver.ts'
 import { type Foundation, module } from '#module.ts'
 import { createEmbedders, type Embedders } from './embedder.ts'
 import { embeddingEndpoints } from './endpoints.ts'
@@ -12,10 +12,10 @@ export const embeddingModule = module({
   start: ({
     config,
     inference,
-    catalogue,
-  }: Foundation & { inference: Inference; catalogue: Catalogue }) => ({
+    modelResolver,
+  }: Foundation & { inference: Inference; modelResolver: ModelResolver }) => ({
     services: {
-      embedders: createEmbedders({ inference, catalogue, models: config.model }),
+      embedders: createEmbedders({ inference, modelResolver, models: config.model }),
       /** Without an upstream. */
       builtInEmbedders: [localHashModel],
     },

@@ -72,6 +72,8 @@ export type Target = {
   readonly contextWindow?: number | null
   /** Whether it serves another model, for when the model itself cannot. */
   readonly isFallback?: boolean
+  /** The groups whose members may use it; absent: everyone. */
+  readonly groups?: ReadonlySet<string>
 }
 
 export type UpstreamContext = {

@@ -6,6 +6,8 @@ export type RequestPrincipal = {
   readonly groups: readonly string[]
   /** The credential of a request; absent in background work. */
   readonly credential?: RequestCredential
+  /** Set for the gateway itself, which may use every model. */
+  readonly isSystem?: true
   /** The request and its API key, for the audit log; absent in background work. */
   readonly origin?: { readonly keyId: string | null; readonly requestId: string }
 }
@@ -102,12 +104,21 @@ export function createRequestContext<P extends RequestPrincipal>(request: {
   }
 }
 
-const noPrincipal: RequestPrincipal = { userId: '', groups: [] }
+/** The gateway itself: probes, ingestion and other work for nobody in particular. */
+export const systemPrincipal: RequestPrincipal = { userId: '', groups: [], isSystem: true }
+
+/**
+ * The user without the list of the API key, which restricts the models that a request names: not those
+ * that collections and settings name.
+ */
+export function withoutKey({ userId, groups, isSystem }: RequestPrincipal): RequestPrincipal {
+  return { userId, groups, ...(isSystem === undefined ? {} : { isSystem }) }
+}
 
 /** The context of work that no HTTP request waits for: probes, ingestion, background jobs. */
 export function createBackgroundContext(
   signal: AbortSignal,
-  principal: RequestPrincipal = noPrincipal,
+  principal: RequestPrincipal = systemPrincipal,
 ): RequestContext {
   const context = createRequestContext({ requestId: newId('req_'), principal, signal })
   return { ...context, priority: 'batch' }

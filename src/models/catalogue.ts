@@ -3,8 +3,11 @@ import type { Transport } from '#inference/transport.ts'
 import type { Target, Upstream, UpstreamModel } from '#inference/upstream.ts'
 import type { Adapters } from '#inference/upstreams/index.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Log } from '#telemetry/log.ts'
+import { collectModels } from './collect-models.ts'
+import type { ModelAccess } from './model-access.ts'
 
 /** A model that requests may name, and the targets that serve it. */
 export type Model = {
@@ -15,7 +18,10 @@ export type Model = {
   /** Unix seconds; 0 if no upstream reports it. */
   readonly created: number
   readonly ownedBy: string
+  readonly aliases: readonly string[]
   readonly targets: readonly Target[]
+  /** Whether some targets are for certain groups alone. */
+  readonly isRestricted: boolean
 }
 
 /** An additional name of a model. */
@@ -23,7 +29,9 @@ type Alias = { readonly alias: string; readonly model: Model }
 
 export type Catalogue = ReturnType<typeof createCatalogue>
 
-type ResolveOptions = {
+export type ResolveOptions = {
+  /** For whom; models that the principal may not use are unknown. */
+  readonly principal: RequestPrincipal
   /** Alternative spellings of the name, the likeliest first. */
   readonly spellings?: readonly string[]
   /** The mode that the caller needs. */
@@ -35,6 +43,7 @@ export type CatalogueDeps = {
   upstreams: readonly ConfiguredUpstream[]
   adapters: Adapters
   transport: Transport
+  access: Pick<ModelAccess, 'usable'>
   log: Log
   now: () => Date
 }
@@ -44,6 +53,8 @@ export type ConfiguredUpstream = {
   readonly weight: number
   /** The models that the configuration names; null: the upstream is asked for its list. */
   readonly models: readonly string[] | null
+  /** Rules for models of its list. */
+  readonly access: readonly { readonly models: string; readonly groups: readonly string[] }[]
 }
 
 /** An unknown name triggers a refresh, but not more often than this. */
@@ -59,21 +70,22 @@ type Listing = {
   refreshedAtMs: number
 }
 
-type Names = { readonly models: Map<string, Model>; readonly aliases: Map<string, Model> }
-
-/** The models of the configuration and of the upstreams' own lists. */
+/**
+ * The models of the configuration and of the upstreams' own lists. Models that a principal may not use
+ * do not exist for it.
+ */
 export function createCatalogue(deps: CatalogueDeps) {
   const stopped = new AbortController()
   const listings = deps.upstreams.map(createListing)
   const refreshed = listings.filter(({ source }) => source.models === null)
-  let names = collectNames(deps, listings)
+  let names = collectModels(deps, listings)
 
   // Each separately, so that an upstream that hangs does not delay the others.
   const refresh = (listing: Listing): Promise<void> => {
     listing.refreshing ??= fetchList(listing, deps, stopped.signal).then(() => {
       listing.refreshing = null
       listing.refreshedAtMs = performance.now()
-      names = collectNames(deps, listings)
+      names = collectModels(deps, listings)
     })
     return listing.refreshing
   }
@@ -81,19 +93,28 @@ export function createCatalogue(deps: CatalogueDeps) {
     await Promise.all(refreshed.map(refresh))
   }
 
-  const find = (name: string) => names.models.get(name) ?? names.aliases.get(name)
-  const findAny = (spellings: readonly string[]) => {
-    const spelling = spellings.find((name) => find(name) !== undefined)
-    return spelling === undefined ? undefined : find(spelling)
+  const find = (principal: RequestPrincipal, name: string): Model | undefined => {
+    const model = names.models.get(name) ?? names.aliases.get(name)
+    return model === undefined ? undefined : deps.access.usable(principal, model)
+  }
+  const findAny = (principal: RequestPrincipal, spellings: readonly string[]) => {
+    for (const name of spellings) {
+      const model = find(principal, name)
+      if (model !== undefined) return model
+    }
+    return undefined
   }
   /** Resolves as soon as one refreshed list has the model. */
-  const refreshUntilFound = (spellings: readonly string[]): Promise<Model | undefined> => {
+  const refreshUntilFound = (
+    principal: RequestPrincipal,
+    spellings: readonly string[],
+  ): Promise<Model | undefined> => {
     const due = refreshed.filter(
       ({ refreshedAtMs }) => performance.now() - refreshedAtMs > urgentRefreshMs,
     )
     const refreshes = due.map(async (listing) => {
       await refresh(listing)
-      return findAny(spellings) ?? Promise.reject()
+      return findAny(principal, spellings) ?? Promise.reject()
     })
     return Promise.any(refreshes).catch(() => undefined)
   }
@@ -103,11 +124,17 @@ export function createCatalogue(deps: CatalogueDeps) {
   return {
     /** Resolves once every upstream was asked for its models, successfully or not. */
     asked,
-    list: (): readonly Model[] => [...names.models.values()],
-    listAliases: (): readonly Alias[] =>
-      [...names.aliases].map(([alias, model]) => ({ alias, model })),
+    list: (principal: RequestPrincipal): readonly Model[] =>
+      [...names.models.values()].flatMap((model) => deps.access.usable(principal, model) ?? []),
+    listAliases: (principal: RequestPrincipal): readonly Alias[] =>
+      [...names.aliases].flatMap(([alias, given]) => {
+        const model = deps.access.usable(principal, given)
+        return model === undefined ? [] : [{ alias, model }]
+      }),
     /** By name or alias, without asking an upstream. */
     find,
+    /** Whether a name is taken, also by a model that a principal may not use. */
+    has: (name: string): boolean => names.models.has(name) || names.aliases.has(name),
     /** Asks every upstream again. */
     async refresh() {
       // A running refresh may still return the previous list.
@@ -118,9 +145,9 @@ export function createCatalogue(deps: CatalogueDeps) {
      * By name or alias. Throws `model_not_found`, `model_mode_mismatch`, or `service_unavailable` while
      * an upstream that may have the model has not responded yet.
      */
-    async resolve(name: string, options: ResolveOptions = {}): Promise<Model> {
-      const { spellings = [name], mode } = options
-      const model = findAny(spellings) ?? (await refreshUntilFound(spellings))
+    async resolve(name: string, options: ResolveOptions): Promise<Model> {
+      const { principal, spellings = [name], mode } = options
+      const model = findAny(principal, spellings) ?? (await refreshUntilFound(principal, spellings))
       if (model === undefined) throw notFound(name, listings)
       if (mode !== undefined && model.mode !== mode) throw modeMismatch(name, model.mode, mode)
       return model
@@ -145,68 +172,6 @@ function createListing(source: ConfiguredUpstream): Listing {
     isFailing: false,
     refreshing: null,
     refreshedAtMs: Number.NEGATIVE_INFINITY,
-  }
-}
-
-/** Models of the configuration take precedence over listed models of the same name. */
-function collectNames(
-  deps: Pick<CatalogueDeps, 'config' | 'upstreams'>,
-  listings: readonly Listing[],
-): Names {
-  const models = new Map<string, Model>()
-  const aliases = new Map<string, Model>()
-  for (const entry of deps.config.model) {
-    const model = configuredModel(entry, deps.upstreams)
-    models.set(model.id, model)
-    for (const alias of entry.aliases) aliases.set(alias, model)
-  }
-  const configured = new Set([...models.keys(), ...aliases.keys()])
-  for (const { source, models: listed } of listings) {
-    for (const entry of listed ?? []) {
-      if (configured.has(entry.id)) continue
-      // Upstreams that list the same model share its load.
-      const { upstream, weight } = source
-      const target = { upstream, model: entry.id, tier: 0, weight }
-      const known = models.get(entry.id)
-      models.set(
-        entry.id,
-        known === undefined
-          ? listedModel(entry, target)
-          : { ...known, targets: [...known.targets, target] },
-      )
-    }
-  }
-  return { models, aliases }
-}
-
-function configuredModel(entry: ModelConfig, upstreams: readonly ConfiguredUpstream[]): Model {
-  const { upstreamModel = entry.name, tokenizer } = entry
-  const tokenizerFile = tokenizer === undefined ? {} : { tokenizerFile: tokenizer }
-  const targets = entry.upstreams.flatMap((name) =>
-    upstreams
-      .filter(({ upstream }) => upstream.name === name)
-      .map(({ upstream }) => ({ upstream, model: upstreamModel, ...tokenizerFile })),
-  )
-  return {
-    id: entry.name,
-    mode: entry.mode,
-    capabilities: entry.capabilities,
-    contextWindow: entry.contextWindow ?? null,
-    created: 0,
-    ownedBy: entry.upstreams[0] ?? 'sluice',
-    targets,
-  }
-}
-
-function listedModel(listed: UpstreamModel, target: Target): Model {
-  return {
-    id: listed.id,
-    mode: 'generate',
-    capabilities: listed.capabilities ?? [],
-    contextWindow: listed.contextWindow,
-    created: listed.created ?? 0,
-    ownedBy: listed.ownedBy ?? target.upstream.name,
-    targets: [target],
   }
 }
 

@@ -26,6 +26,13 @@ const modelEntry = entry('A model with a name that you choose.', {
   contextWindow: Type.Optional(
     Type.Integer({ description: 'Context window in tokens.', minimum: 1 }),
   ),
+  groups: Type.Optional(
+    Type.Array(Type.String({ minLength: 1 }), {
+      description:
+        'Groups whose members may use the model; for others it does not exist. By default everyone may.',
+      minItems: 1,
+    }),
+  ),
   queryPrefix: Type.Optional(
     text('Prefix of queries for a model with mode = "embed", such as "query: ".'),
   ),

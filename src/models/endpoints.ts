@@ -18,7 +18,7 @@ export function modelEndpoints({
   modelResolver,
   otherModels,
 }: {
-  modelResolver: Pick<ModelResolver, 'list' | 'listAliases' | 'find'>
+  modelResolver: Pick<ModelResolver, 'list' | 'listAliases' | 'find' | 'mayUseOther'>
   otherModels: readonly OtherModel[]
 }): Endpoint[] {
   const others = new Map(otherModels.map((model) => [model.id, renderOtherModel(model)]))
@@ -42,9 +42,13 @@ aliases, built-in models of other modes, and the agents that you may call, newes
         const models = await modelResolver.list(context.principal)
         const plain = models.filter(({ isAgent }) => !isAgent)
         const agents = models.filter(({ isAgent }) => isAgent)
-        const catalogued = [...plain, ...modelResolver.listAliases()].map(renderModel)
+        const catalogued = [...plain, ...modelResolver.listAliases(context.principal)].map(
+          renderModel,
+        )
         const names = new Set(catalogued.map(({ id }) => id))
-        const built = [...others.values()].filter(({ id }) => !names.has(id))
+        const built = [...others.values()].filter(
+          ({ id }) => !names.has(id) && modelResolver.mayUseOther(context.principal, id),
+        )
         const list = { object: 'list', data: [...catalogued, ...built, ...agents.map(renderModel)] }
         if (query.client_version === undefined) return list
         return { ...list, models: listForCodingClients(models) }
@@ -64,9 +68,10 @@ aliases, built-in models of other modes, and the agents that you may call, newes
       async handle({ params, context }) {
         const name = percentDecoded(params['*'])
         const model = await modelResolver.find(context.principal, name)
-        const found = model === undefined ? others.get(name) : renderModel(model)
-        if (found === undefined) throw modelNotFound(name)
-        return found
+        if (model !== undefined) return renderModel(model)
+        const other = others.get(name)
+        if (other !== undefined && modelResolver.mayUseOther(context.principal, name)) return other
+        throw modelNotFound(name)
       },
     }),
   ]

@@ -1,15 +1,16 @@
 import type { Agent } from '#agents/agents.ts'
 import type { CallableAgents, ListedAgent } from '#agents/callable-agents.ts'
 import { AppError } from '#lib/errors.ts'
-import type { RequestPrincipal } from '#lib/request-context.ts'
+import { type RequestPrincipal, systemPrincipal, withoutKey } from '#lib/request-context.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Log } from '#telemetry/log.ts'
-import { type Catalogue, type Model, modelNotFound } from './catalogue.ts'
+import { type Catalogue, type Model, modelNotFound, type ResolveOptions } from './catalogue.ts'
+import type { ModelAccess } from './model-access.ts'
 import type { ModelNames } from './names.ts'
 
 export type ModelResolver = ReturnType<typeof createModelResolver>
 
-export type AvailableModel = Omit<Model, 'targets'> & {
+export type AvailableModel = Omit<Model, 'aliases' | 'targets' | 'isRestricted'> & {
   /** The name with a prefix. For agents equal to `id`. */
   readonly prefixedId: string
   readonly displayName: string
@@ -20,54 +21,61 @@ export type AvailableModel = Omit<Model, 'targets'> & {
 }
 
 type ModelResolverDeps = {
-  catalogue: Pick<Catalogue, 'list' | 'listAliases' | 'find' | 'resolve'>
+  catalogue: Pick<Catalogue, 'list' | 'listAliases' | 'find' | 'has' | 'resolve'>
+  access: Pick<ModelAccess, 'isListed'>
   agents: Pick<CallableAgents, 'find' | 'list'>
   names: ModelNames
   log: Pick<Log, 'warn'>
 }
 
-/** Resolves the model names of requests: models of the catalogue, and agents that the principal may call. */
+/**
+ * Resolves the model names of requests: models of the catalogue that the principal may use, and agents
+ * that it may call. Everything else does not exist for the principal, and no error tells the difference.
+ */
 export function createModelResolver(deps: ModelResolverDeps) {
-  const { catalogue, agents, names } = deps
+  const { access, catalogue, agents, names } = deps
   /** With the name in the catalogue, which may be an alias. */
-  const findModel = (name: string) =>
+  const findModel = (principal: RequestPrincipal, name: string) =>
     names
       .spellings(name)
-      .map((id) => ({ id, model: catalogue.find(id) }))
+      .map((id) => ({ id, model: catalogue.find(principal, id) }))
       .find(({ model }) => model !== undefined)
+  /** For the base model of an agent: a key that lists the agent may use its model through it. */
+  const principalOf = (principal: RequestPrincipal, { id }: Pick<Agent, 'id'>) =>
+    access.isListed(principal, names.ofAgent(id)) ? withoutKey(principal) : principal
   const findAgent = async (principal: RequestPrincipal, name: string) => {
     const id = names.agentIdIn(name)
     return id === undefined ? undefined : agents.find(principal, id)
   }
-  const availableAgent = (agent: ListedAgent): AvailableModel[] => {
-    const base = catalogue.find(agent.model)
+  const availableAgent = (principal: RequestPrincipal, agent: ListedAgent): AvailableModel[] => {
+    const base = catalogue.find(principalOf(principal, agent), agent.model)
     return base === undefined ? [] : [fromAgent(agent, base, names)]
   }
 
   return {
     /** Models, then agents, newest first. Calls no upstream. */
     async list(principal: RequestPrincipal): Promise<readonly AvailableModel[]> {
-      const models = catalogue.list().map((model) => fromModel(model, names))
+      const models = catalogue.list(principal).map((model) => fromModel(model, names))
       const visible = await listAgents(deps, principal)
-      return [...models, ...visible.flatMap(availableAgent)]
+      return [...models, ...visible.flatMap((agent) => availableAgent(principal, agent))]
     },
 
     /** Other names of listed models. */
-    listAliases: (): readonly AvailableModel[] =>
-      catalogue.listAliases().map(({ alias, model }) => fromModel(model, names, alias)),
+    listAliases: (principal: RequestPrincipal): readonly AvailableModel[] =>
+      catalogue.listAliases(principal).map(({ alias, model }) => fromModel(model, names, alias)),
 
     /** An entry of one of these lists, by any of its names. */
     async find(principal: RequestPrincipal, name: string): Promise<AvailableModel | undefined> {
-      const { id, model } = findModel(name) ?? {}
+      const { id, model } = findModel(principal, name) ?? {}
       if (model !== undefined) return fromModel(model, names, id)
       const agent = await findAgent(principal, name)
-      return agent === undefined ? undefined : availableAgent(agent)[0]
+      return agent === undefined ? undefined : availableAgent(principal, agent)[0]
     },
 
     /**
      * The model to run, and the agent if the name is one. Model names need no database access.
      *
-     * Throws `model_not_found`, without telling hidden, deleted and unknown agents apart, or
+     * Throws `model_not_found`, without telling hidden, deleted and unknown names apart, or
      * `service_unavailable`.
      */
     async resolve(
@@ -75,22 +83,41 @@ export function createModelResolver(deps: ModelResolverDeps) {
       name: string,
     ): Promise<{ model: Model; agent: Agent | null }> {
       const spellings = names.spellings(name)
-      if (names.agentIdIn(name) === undefined || spellings.some((id) => catalogue.find(id))) {
-        return { model: await catalogue.resolve(name, { spellings }), agent: null }
+      if (names.agentIdIn(name) === undefined || spellings.some(catalogue.has)) {
+        return { model: await catalogue.resolve(name, { principal, spellings }), agent: null }
       }
       const agent = await findAgent(principal, name)
       if (agent === undefined) throw modelNotFound(name)
-      return { model: await resolveBaseModel(catalogue, agent, name), agent }
+      const options = { principal: principalOf(principal, agent) }
+      return { model: await resolveBaseModel(catalogue, agent, { name, options }), agent }
     },
 
+    /** A model of this mode; throws `model_mode_mismatch` for another one. */
+    resolveMode: (principal: RequestPrincipal, name: string, mode: Model['mode']): Promise<Model> =>
+      catalogue.resolve(name, { principal, mode }),
+
+    /** Whether a principal may use a model outside the catalogue: a built-in one, a speech engine. */
+    mayUseOther: (principal: RequestPrincipal, name: string): boolean =>
+      catalogue.has(name)
+        ? catalogue.find(principal, name) !== undefined
+        : access.isListed(principal, name),
+
+    /** The first model that generates text and that everyone may use. */
+    firstOpenModel: (): string | undefined =>
+      catalogue
+        .list(systemPrincipal)
+        .find(({ mode, isRestricted }) => mode === 'generate' && !isRestricted)?.id,
+
     /** The catalogue name of a model that agents can be based on. */
-    agentModelName: (name: string) =>
-      names.spellings(name).find((spelling) => catalogue.find(spelling)?.mode === 'generate'),
+    agentModelName: (name: string, principal: RequestPrincipal) =>
+      names
+        .spellings(name)
+        .find((spelling) => catalogue.find(principal, spelling)?.mode === 'generate'),
   }
 }
 
 function fromModel(model: Model, names: ModelNames, id = model.id): AvailableModel {
-  const { targets: _, ...available } = model
+  const { aliases: _, targets: __, isRestricted: ___, ...available } = model
   return {
     ...available,
     id,
@@ -137,12 +164,13 @@ async function listAgents(
 async function resolveBaseModel(
   catalogue: ModelResolverDeps['catalogue'],
   agent: Agent,
-  name: string,
+  { name, options }: { name: string; options: ResolveOptions },
 ): Promise<Model> {
   try {
-    return await catalogue.resolve(agent.model)
+    return await catalogue.resolve(agent.model, options)
   } catch (error) {
     if (!(error instanceof AppError) || error.kind !== 'model_not_found') throw error
+    if (catalogue.has(agent.model)) throw modelNotFound(name)
     throw new AppError(
       'model_not_found',
       `The model of the agent "${name}" does not exist any more.`,

@@ -20,6 +20,7 @@ import { upstreams as upstreamChecks } from './doctor.ts'
 import { modelEndpoints } from './endpoints.ts'
 import { ggufModels } from './gguf-models.ts'
 import { llamaFolder } from './llama-config.ts'
+import { createModelAccess } from './model-access.ts'
 import { createModelResolver, type ModelResolver } from './model-resolver.ts'
 import { createModelNames } from './names.ts'
 import { startRouting } from './start-routing.ts'
@@ -66,8 +67,17 @@ export const modelsModule = module({
       log,
     })
     const adapters = { ...adaptersByKind, llama }
-    const catalogue = createCatalogue({ config, upstreams, adapters, transport, log, now })
     const modelNames = createModelNames(config.compat)
+    const access = createModelAccess(modelNames)
+    const catalogue = createCatalogue({
+      config,
+      upstreams,
+      adapters,
+      transport,
+      access,
+      log,
+      now,
+    })
     const routing = startRouting({ config, upstreams, adapters, transport, metrics })
     const inference = createInference({
       adapters,
@@ -98,7 +108,7 @@ export const modelsModule = module({
         catalogue,
         modelNames,
         tokenCounter,
-        modelResolver: createModelResolver({ catalogue, agents, names: modelNames, log }),
+        modelResolver: createModelResolver({ catalogue, access, agents, names: modelNames, log }),
         inference,
       },
       async close() {

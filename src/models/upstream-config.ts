@@ -93,6 +93,20 @@ export const upstreamEntry = entry('An inference endpoint behind the gateway.', 
       description: 'Models to offer. By default, all models that its /models endpoint lists.',
     }),
   ),
+  access: Type.Array(
+    entry('Who may use some of the listed models.', {
+      models: text('Name or pattern, in which * stands for any characters.'),
+      groups: Type.Array(Type.String({ minLength: 1 }), {
+        description: 'Groups whose members may use these models.',
+        minItems: 1,
+      }),
+    }),
+    {
+      description:
+        'Restricts models of its list (not [[model]] entries) to groups: { models = "gpt-*", groups = ["staff"] }. A model that several rules name is for the groups of all of them; one that no rule names is for everyone.',
+      default: [],
+    },
+  ),
   weight: whole('Relative share of requests among upstreams of equal priority.', {
     default: 1,
     minimum: 1,

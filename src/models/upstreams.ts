@@ -30,6 +30,7 @@ export function configuredUpstreams({
     },
     weight: entry.weight,
     models: entry.models ?? null,
+    access: entry.access,
   }))
 }
 

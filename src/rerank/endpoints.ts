@@ -82,7 +82,7 @@ Jina. A field that is null counts as absent; unknown fields are ignored.`,
         const { rerankModel, rerankTopN } = settings()
         const model = body.model ?? rerankModel
         if (model === null) throw notConfigured()
-        const reranker = await rerankers.find(model)
+        const reranker = await rerankers.find(model, context.principal)
         const topN = lower(body.topN, rerankTopN)
         const reranked = await reranker.rerank({ ...body, topN }, context)
         const rateLimits = limits.rateLimits(context.principal, reranker.model)

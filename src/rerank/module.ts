@@ -1,6 +1,6 @@
 import type { Inference } from '#inference/inference.ts'
 import type { Limits } from '#limits/admission.ts'
-import type { Catalogue } from '#models/catalogue.ts'
+import type { ModelResolver } from '#models/model-resolver.ts'
 import { type Foundation, module } from '#module.ts'
 import { rerankEndpoints } from './endpoints.ts'
 import { createRerankers, type Rerankers } from './reranker.ts'
@@ -8,7 +8,7 @@ import { createRerankers, type Rerankers } from './reranker.ts'
 /** Rerank models, for retrieval and for clients. */
 export const rerankModule = module({
   name: 'rerank',
-  start: (services: { inference: Inference; catalogue: Catalogue }) => ({
+  start: (services: { inference: Inference; modelResolver: ModelResolver }) => ({
     services: { rerankers: createRerankers(services) },
   }),
   endpoints: (services: Foundation & { rerankers: Rerankers; limits: Limits }) =>

@@ -1,7 +1,7 @@
 import type { Inference } from '#inference/inference.ts'
 import type { RerankInput, RerankResult } from '#inference/rerank.ts'
-import type { RequestContext } from '#lib/request-context.ts'
-import type { Catalogue } from '#models/catalogue.ts'
+import type { RequestContext, RequestPrincipal } from '#lib/request-context.ts'
+import type { ModelResolver } from '#models/model-resolver.ts'
 
 /** Orders documents by their relevance to a query: a model of mode `rerank`. */
 export type Reranker = {
@@ -17,15 +17,15 @@ export type Rerankers = ReturnType<typeof createRerankers>
 
 export function createRerankers({
   inference,
-  catalogue,
+  modelResolver,
 }: {
   inference: Pick<Inference, 'rerank'>
-  catalogue: Pick<Catalogue, 'resolve'>
+  modelResolver: Pick<ModelResolver, 'resolveMode'>
 }) {
   return {
     /** By model name; throws `model_not_found`, or `model_mode_mismatch` for another mode. */
-    async find(name: string): Promise<Reranker> {
-      const { id, targets } = await catalogue.resolve(name, { mode: 'rerank' })
+    async find(name: string, principal: RequestPrincipal): Promise<Reranker> {
+      const { id, targets } = await modelResolver.resolveMode(principal, name, 'rerank')
       return {
         model: id,
         async rerank(input, context) {

@@ -5,7 +5,7 @@ import type { Shares } from '#files/shares/shares.ts'
 import type { Files } from '#files/tree.ts'
 import type { Jobs } from '#jobs/jobs.ts'
 import { repeat } from '#lib/repeat.ts'
-import type { Catalogue } from '#models/catalogue.ts'
+import type { ModelResolver } from '#models/model-resolver.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Rerankers } from '#rerank/reranker.ts'
 import type { Storage } from '#storage/storage.ts'
@@ -27,7 +27,7 @@ import { vectorStoreEndpoints } from './vector-stores/endpoints.ts'
 
 type Needs = Foundation & {
   agents: Agents
-  catalogue: Pick<Catalogue, 'list'>
+  modelResolver: Pick<ModelResolver, 'firstOpenModel'>
   embedders: Embedders
   rerankers: Rerankers
   jobs: Jobs
@@ -55,7 +55,7 @@ export const retrievalModule = module({
     Embeddings: 'Moving collections to another embedding model without downtime.',
   },
   async start(needs: Needs) {
-    const { config, log, database, agents, catalogue, jobs, now } = needs
+    const { config, log, database, agents, modelResolver, jobs, now } = needs
     const chunkTables = createChunkTables({ database, jobs, now })
     const collections = createCollections({
       ...needs,
@@ -66,7 +66,7 @@ export const retrievalModule = module({
     const serviceDesk = createServiceDesk({
       agents,
       collections,
-      firstModel: () => catalogue.list().find(({ mode }) => mode === 'generate')?.id,
+      firstModel: modelResolver.firstOpenModel,
     })
     const expiry = repeat(collections.expire, {
       everyMs: expireEveryMs,

@@ -30,10 +30,10 @@ export function createServiceDesk({
 }: {
   agents: Pick<Agents, 'putBuiltIn' | 'removeBuiltIn'>
   collections: Pick<Collections, 'create' | 'find' | 'publish'>
-  /** The first model of the catalogue that generates text. */
+  /** The first model of the catalogue that generates text and that everyone may use. */
   firstModel(): string | undefined
 }) {
-  const owner: RequestPrincipal = { userId: builtInOwnerId, groups: [] }
+  const owner: RequestPrincipal = { userId: builtInOwnerId, groups: [], isSystem: true }
   return {
     /** Creates the collection where it does not exist, before the transaction of a change. */
     async prepare(context: RequestContext): Promise<void> {

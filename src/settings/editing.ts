@@ -23,7 +23,9 @@ export type SettingReferences = {
   embedders: Pick<Embedders, 'find'>
   rerankers: Pick<Rerankers, 'find'>
   files: Pick<Files, 'readable'>
-  modelResolver: { agentModelName(name: string): string | undefined }
+  modelResolver: {
+    agentModelName(name: string, principal: RequestPrincipal): string | undefined
+  }
 }
 
 /** Follows changes of `service_desk`. */
@@ -132,12 +134,15 @@ async function requireReferences(
 ): Promise<void> {
   const check: Record<ReferenceKind, (key: string, value: unknown) => Promise<void>> = {
     async 'generation model'(key, name) {
-      if (typeof name !== 'string' || modelResolver.agentModelName(name) !== undefined) return
+      if (typeof name !== 'string' || modelResolver.agentModelName(name, principal) !== undefined)
+        return
       const message = `There is no model "${name}" that generates text.`
       throw refused(key, message, 'model_not_found')
     },
-    'embedding model': (key, name) => requireModel(key, name, embedders.find),
-    'rerank model': (key, name) => requireModel(key, name, rerankers.find),
+    'embedding model': (key, name) =>
+      requireModel(key, name, (model) => embedders.find(model, principal)),
+    'rerank model': (key, name) =>
+      requireModel(key, name, (model) => rerankers.find(model, principal)),
     async files(key, ids) {
       if (!Array.isArray(ids) || ids.length === 0) return
       // Documents of other administrators stay when the list is sent again.

@@ -1,6 +1,7 @@
 import type { Auth } from '#auth/auth.ts'
 import { programEnvironment } from '#config/load.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Ledger } from '#usage/ledger.ts'
 import { engines } from './doctor.ts'
@@ -12,18 +13,17 @@ import { SpeechSessions } from './session/sessions.ts'
 import { transcriptionEndpoints } from './transcriptions/endpoints.ts'
 import { createTranscriptions, type Transcriptions } from './transcriptions/transcriptions.ts'
 
+type Needs = {
+  usageLedger: Ledger | null
+  modelResolver: { mayUseOther(principal: RequestPrincipal, name: string): boolean }
+}
+
 /** Speech to text, over WebSockets and for files, on the same engines. */
 export const speechModule = module({
   name: 'speech',
   tags: { Speech: 'Speech to text, live and from files.' },
   doctor: engines,
-  async start({
-    config,
-    log,
-    now,
-    metrics,
-    usageLedger,
-  }: Foundation & { usageLedger: Ledger | null }) {
+  async start({ config, log, now, metrics, modelResolver, usageLedger }: Foundation & Needs) {
     const pool = createEnginePool(config.engine, { log, environment: programEnvironment() })
     const recognitionDeps = { pool, settings: config.speech, log }
     const open: OpenRecognition = (options) => openRecognition(recognitionDeps, options)
@@ -41,6 +41,7 @@ export const speechModule = module({
       now,
       openRecognition: open,
       onUsed: usageLedger?.addSpeech,
+      mayUseModel: modelResolver.mayUseOther,
     })
     const gauge = (name: string, help: string, read: () => number) =>
       metrics.gauge({ name: `sluice_speech_${name}`, help }, read)

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { userIdOf } from '#auth/principal.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
+import { systemPrincipal } from '#lib/request-context.ts'
 import { eventually } from '#test/support/eventually.ts'
 import type { Gateway } from '#test/support/gateway.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
@@ -26,7 +27,10 @@ beforeAll(async () => {
     toml: 'groups = ["staff"]\n',
   })
   gateway = world.gateway
-  await eventually('the demo is there', () => gateway.deps.catalogue.find('demo') !== undefined)
+  await eventually(
+    'the demo is there',
+    () => gateway.deps.catalogue.find(systemPrincipal, 'demo') !== undefined,
+  )
 })
 afterAll(async () => {
   await world.stop()

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { systemPrincipal } from '#lib/request-context.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { json, stopUpstreams, upstreamThat, whole } from '#test/support/generations.ts'
@@ -17,7 +18,7 @@ beforeAll(async () => {
   gateway = await startGateway({ upstream: upstreams.map(({ baseUrl }) => ({ url: baseUrl })) })
   await eventually(
     'all list the model',
-    () => gateway.deps.catalogue.list()[0]?.targets.length === 3,
+    () => gateway.deps.catalogue.list(systemPrincipal)[0]?.targets.length === 3,
   )
 })
 afterAll(async () => {

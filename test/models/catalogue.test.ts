@@ -2,7 +2,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { toAppError } from '#lib/errors.ts'
+import { systemPrincipal } from '#lib/request-context.ts'
 import { type Catalogue, createCatalogue } from '#models/catalogue.ts'
+import { createModelAccess } from '#models/model-access.ts'
+import { createModelNames } from '#models/names.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
 import { createLog } from '#telemetry/log.ts'
 import { adaptersWithoutModels } from '#test/support/adapters.ts'
@@ -57,6 +60,7 @@ function open({ upstreams, model = [], refreshMs = 60_000, refreshTimeoutMs = 5_
     config,
     upstreams: configuredUpstreams({ upstream: entries, llama: { enabled: false } }),
     adapters: adaptersWithoutModels,
+    access: createModelAccess(createModelNames({ prefix: 'vendor' })),
     transport: openTransport(),
     log: createLog({
       level: 'info',
@@ -74,13 +78,19 @@ const models = (...names: string[]): ReplayAnswer => ({
   headers: json,
   body: JSON.stringify({ data: names.map((id) => ({ id })) }),
 })
-const namesOf = (catalogue: Catalogue) => catalogue.list().map(({ id }) => id)
+const namesOf = (catalogue: Catalogue) => catalogue.list(systemPrincipal).map(({ id }) => id)
 const shows = (catalogue: Catalogue, ...names: string[]) =>
   eventually(`the list is ${names}`, () => namesOf(catalogue).join() === names.join())
 const targetsOf = async (catalogue: Catalogue, name: string) =>
-  (await catalogue.resolve(name)).targets.map(({ upstream }) => upstream.name)
+  (await catalogue.resolve(name, { principal: systemPrincipal })).targets.map(
+    ({ upstream }) => upstream.name,
+  )
 const failureOf = async (catalogue: Catalogue, name: string) => {
-  const error = toAppError(await catalogue.resolve(name).catch((thrown: unknown) => thrown))
+  const error = toAppError(
+    await catalogue
+      .resolve(name, { principal: systemPrincipal })
+      .catch((thrown: unknown) => thrown),
+  )
   return { status: error.status, code: error.wireCode, retryAfterS: error.retryAfterS }
 }
 
@@ -167,8 +177,12 @@ describe('a name', () => {
     })
     await shows(catalogue, 'm', 'other')
     // Targets that upstreams list share a tier.
-    expect((await catalogue.resolve('m')).targets.map(({ tier }) => tier)).toEqual([undefined])
-    expect((await catalogue.resolve('short')).id).toBe('m')
+    expect(
+      (await catalogue.resolve('m', { principal: systemPrincipal })).targets.map(
+        ({ tier }) => tier,
+      ),
+    ).toEqual([undefined])
+    expect((await catalogue.resolve('short', { principal: systemPrincipal })).id).toBe('m')
   })
 
   test('is found although another upstream hangs', async () => {
@@ -220,7 +234,7 @@ test('upstreams that list the same model share it, with the weight of each', asy
       { at: 'http://127.0.0.1:2/v1', models: ['m'] },
     ],
   })
-  const { targets } = await catalogue.resolve('m')
+  const { targets } = await catalogue.resolve('m', { principal: systemPrincipal })
   expect(targets.map(({ upstream, tier, weight }) => [upstream.name, tier, weight])).toEqual([
     ['upstream-0', 0, 3],
     ['upstream-1', 0, 1],

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { systemPrincipal } from '#lib/request-context.ts'
 import { modelEndpoints } from '#models/endpoints.ts'
 import { modelList, modelRecord } from '#models/schema.ts'
 import { checkDescribed, checkExamples } from '#test/support/described-shapes.ts'
@@ -26,7 +27,10 @@ beforeAll(async () => {
       { name: 'embedder', mode: 'embed', upstreams: ['local'] },
     ],
   })
-  await eventually('the upstream was asked', () => gateway.deps.catalogue.list().length === 3)
+  await eventually(
+    'the upstream was asked',
+    () => gateway.deps.catalogue.list(systemPrincipal).length === 3,
+  )
 })
 afterAll(async () => {
   await gateway.stop()

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { toFile } from 'openai'
+import { systemPrincipal } from '#lib/request-context.ts'
 import { wavFile } from '#test/speech/decoders/wav-builder.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
@@ -42,7 +43,10 @@ beforeAll(async () => {
       { name: 'house-embedder', mode: 'embed', upstreams: ['local'] },
     ],
   })
-  await eventually('the upstream was asked', () => gateway.deps.catalogue.list().length === 4)
+  await eventually(
+    'the upstream was asked',
+    () => gateway.deps.catalogue.list(systemPrincipal).length === 4,
+  )
 })
 afterAll(async () => {
   await gateway.stop()
@@ -138,8 +142,11 @@ test('a model whose upstream reports the time of its response as creation has no
   const body = JSON.stringify({ data: [entry(nowS), entry(nowS + 60), entry(nowS - 86_400)] })
   const upstream = await upstreamThat({ headers: json, body })
   const other = await startGateway({ upstream: [{ url: upstream.baseUrl }] })
-  await eventually('the upstream was asked', () => other.deps.catalogue.list().length === 3)
-  const dates = other.deps.catalogue.list().map(({ created }) => created)
+  await eventually(
+    'the upstream was asked',
+    () => other.deps.catalogue.list(systemPrincipal).length === 3,
+  )
+  const dates = other.deps.catalogue.list(systemPrincipal).map(({ created }) => created)
   expect(dates).toEqual([0, 0, nowS - 86_400])
   await other.stop()
 })

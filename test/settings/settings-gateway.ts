@@ -15,6 +15,9 @@ import { createFiles, type Files } from '#files/tree.ts'
 import { createInference } from '#inference/inference.ts'
 import { createRouter } from '#inference/routing/router.ts'
 import { createCatalogue } from '#models/catalogue.ts'
+import { createModelAccess } from '#models/model-access.ts'
+import { createModelResolver } from '#models/model-resolver.ts'
+import { createModelNames } from '#models/names.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
 import { rerankEndpoints } from '#rerank/endpoints.ts'
 import { createRerankers } from '#rerank/reranker.ts'
@@ -116,8 +119,11 @@ export async function startSettingsGateway(
   const settings = await createSettings({ config, database, log, now })
   const transport = openTransport()
   const upstreams = configuredUpstreams(config)
+  const names = createModelNames(config.compat)
+  const access = createModelAccess(names)
   const catalogue = createCatalogue({
     config,
+    access,
     upstreams,
     adapters: adaptersWithoutModels,
     transport,
@@ -133,14 +139,15 @@ export async function startSettingsGateway(
     router: createRouter(),
     onSettled() {},
   })
-  const rerankers = createRerankers({ inference, catalogue })
+  const noAgents = { find: async () => undefined, list: async () => [] }
+  const modelResolver = createModelResolver({ catalogue, access, agents: noAgents, names, log })
+  const rerankers = createRerankers({ inference, modelResolver })
   const storage = await createDiskStorage({ folder: join(folder, 'files'), now })
   const hooks = { async changed() {}, async joinCollections() {} }
   const files = createFiles({ database, storage, settings, limits: config.files, hooks, now })
   const shares = createShares({ database, now })
-  const embedders = createEmbedders({ inference, catalogue, models: config.model })
+  const embedders = createEmbedders({ inference, modelResolver, models: config.model })
   const serviceDesk = { async prepare() {}, async apply() {} }
-  const modelResolver = { agentModelName: (name: string) => catalogue.find(name)?.id }
   const endpoints = [
     ...settingsEndpoints({ settings, embedders, rerankers, files, modelResolver, serviceDesk }),
     ...uploadEndpoints({ ...createReceiver({ files, storage, settings, config }), files, now }),

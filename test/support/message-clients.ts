@@ -1,6 +1,7 @@
 import Anthropic from '@anthropic-ai/sdk'
 import OlderAnthropic from '@anthropic-ai/sdk-0137'
 import { asRecord, type JsonObject } from '#lib/json.ts'
+import { systemPrincipal } from '#lib/request-context.ts'
 import { checkedFetch } from './checked-fetch.ts'
 import { eventually } from './eventually.ts'
 import { type Gateway, type GatewayOptions, startGateway } from './gateway.ts'
@@ -98,7 +99,10 @@ export async function startMessageClients(options: GatewayOptions = {}): Promise
   const { catalogue } = gateway.deps
   const created = await gateway.post('/v1/api-keys', { name: 'client' })
   const apiKey = String(asRecord(await created.json())['key'])
-  await eventually('the demo is there', () => catalogue.find('demo-fast') !== undefined)
+  await eventually(
+    'the demo is there',
+    () => catalogue.find(systemPrincipal, 'demo-fast') !== undefined,
+  )
   return {
     gateway,
     upstream,

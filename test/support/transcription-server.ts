@@ -49,6 +49,7 @@ export async function startTranscriptionServer(
   const config = { ...base, data, speech: settings, stream: { ...base.stream, ...options.stream } }
   const pool = new EnginePool(options.engines, log)
   const transcriptions = await createTranscriptions({
+    mayUseModel: () => true,
     config,
     pool,
     log,

@@ -8,6 +8,7 @@ import {
   actingPrincipal,
   type RequestContext,
   type RequestPrincipal,
+  withoutKey,
   withSignal,
 } from '#lib/request-context.ts'
 import { sqlStateOf } from '#lib/sql-state.ts'
@@ -86,7 +87,9 @@ export function createCollections(deps: CollectionsDeps) {
     context: RequestContext,
   ): Promise<IndexSpec> {
     return withModelErrors(async () => {
-      const embedder = await embedders.find(embeddingModel ?? settings.current().embedding_model)
+      const name = embeddingModel ?? settings.current().embedding_model
+      const principal = embeddingModel === null ? withoutKey(context.principal) : context.principal
+      const embedder = await embedders.find(name, principal)
       const { dims } = await embedder.embed(['dimensions'], {
         purpose: 'passage',
         context: withSignal(context, AbortSignal.timeout(probeMs)),

@@ -162,8 +162,8 @@ export function createIngest(deps: IngestDeps) {
   }
 
   async function* embed(index: ChunkIndex, chunks: readonly Chunk[], signal: AbortSignal) {
-    const embedder = await embedders.find(index.model)
     const context = createBackgroundContext(signal)
+    const embedder = await embedders.find(index.model, context.principal)
     let start = 0
     while (start < chunks.length) {
       const textsMax = Math.min(batchTextsMax, embedder.textsMax?.() ?? batchTextsMax)

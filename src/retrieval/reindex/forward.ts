@@ -108,9 +108,9 @@ async function findMissing(
   const miscounted = await store.query((handle) => findMiscounted(handle, indexId, miscountedMax))
   const samples = await store.query((handle) => samplePassages(handle, indexId, samplesMax))
   if (samples.length === 0) return miscounted
-  const embedder = await embedders.find(targetSpec.model)
-  const texts = samples.map(({ text }) => text)
   const context = createBackgroundContext(signal)
+  const embedder = await embedders.find(targetSpec.model, context.principal)
+  const texts = samples.map(({ text }) => text)
   const { vectors } = await embedder.embed(texts, { purpose: 'passage', context })
   const missing = new Set(miscounted)
   for (const [position, { id: passageId, fileId }] of samples.entries()) {

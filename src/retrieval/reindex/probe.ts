@@ -28,7 +28,7 @@ export async function probeModel(
   name: string,
   context: RequestContext,
 ): Promise<ModelProbe> {
-  const embedder = await withModelErrors(() => embedders.find(name))
+  const embedder = await withModelErrors(() => embedders.find(name, context.principal))
   const deadline = AbortSignal.any([context.signal, AbortSignal.timeout(probeMsMax)])
   const probeContext = withSignal(context, deadline)
   try {

@@ -1,5 +1,5 @@
 import type { Embedders } from '#embedding/embedder.ts'
-import type { RequestContext } from '#lib/request-context.ts'
+import { type RequestContext, withoutKey } from '#lib/request-context.ts'
 import type { Rerankers } from '#rerank/reranker.ts'
 import type { CollectionIndex } from '#retrieval/collections/collections.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -29,7 +29,7 @@ export async function embedQueries(
   await Promise.all(
     models.map(async (model) => {
       try {
-        const embedder = await embedders.find(model)
+        const embedder = await embedders.find(model, withoutKey(context.principal))
         const { vectors } = await embedder.embed(queries, { purpose: 'query', context })
         vectorsByModel.set(model, vectors)
       } catch (error) {
@@ -65,7 +65,7 @@ export async function rerankPassages(
   const { model, query, passages, context } = params
   if (passages.length === 0) return []
   try {
-    const reranker = await rerankers.find(model)
+    const reranker = await rerankers.find(model, withoutKey(context.principal))
     const documents = passages.map(({ text }) => text)
     const { results } = await reranker.rerank({ query, documents, topN: null }, context)
     return results.flatMap(({ index, score }) => {

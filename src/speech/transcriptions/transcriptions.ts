@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Config } from '#config/schema.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
-import type { RequestContext } from '#lib/request-context.ts'
+import type { RequestContext, RequestPrincipal } from '#lib/request-context.ts'
 import { isLanguage } from '#speech/engine.ts'
 import type { EngineChoice, EnginePool } from '#speech/engines/pool.ts'
 import type { OpenRecognition, RecognitionStats } from '#speech/recognition/recognition.ts'
@@ -35,6 +35,8 @@ export type TranscriptionsDeps = {
   readonly config: Pick<Config, 'data' | 'speech'>
   readonly pool: EnginePool
   readonly openRecognition: OpenRecognition
+  /** Whether a principal may name a model, if it exists. */
+  readonly mayUseModel: (principal: RequestPrincipal, name: string) => boolean
   readonly log: Log
   readonly now: () => Date
   /** Called once for each file whose transcription ends. */
@@ -116,6 +118,8 @@ function openUpload(
     let stats: RecognitionStats | null = null
     let failure: AppError | null = clientDisconnected()
     try {
+      const { model } = request
+      if (!deps.mayUseModel(context.principal, model)) throw unknownModel(model)
       const job = createJob(deps, audio, request, controller.signal)
       for await (const part of transcribeFile(deps.openRecognition, job)) {
         if (part.type === 'end') {
@@ -206,6 +210,10 @@ function createJob(
   }
 }
 
+function unknownModel(name: string): AppError {
+  return new AppError('model_not_found', messages.unknownModel(name), { param: 'model' })
+}
+
 /** Throws `model_not_found` or `unsupported_language`. `models`: names that mean any engine. */
 function chooseEngine(
   { model, language }: TranscriptionRequest,
@@ -214,7 +222,7 @@ function chooseEngine(
 ): EngineChoice {
   const engine = models.includes(model) ? null : pool.engines.find(({ name }) => name === model)
   if (engine === undefined) {
-    throw new AppError('model_not_found', messages.unknownModel(model), { param: 'model' })
+    throw unknownModel(model)
   }
   const served = engine?.languages ?? pool.languages
   if (isLanguage(language) && served.includes(language)) {

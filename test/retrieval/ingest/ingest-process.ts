@@ -42,9 +42,9 @@ function withSteps(deps: IngestDeps): IngestDeps {
       },
     },
     embedders: {
-      async find(model) {
+      async find(model, principal) {
         await reach('before embedding')
-        const embedder = await deps.embedders.find(model)
+        const embedder = await deps.embedders.find(model, principal)
         return {
           model,
           async embed(...given) {

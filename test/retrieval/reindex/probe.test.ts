@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { asRecord, parseJson } from '#lib/json.ts'
+import { systemPrincipal } from '#lib/request-context.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import {
   type ReplayAnswer,
@@ -24,7 +25,7 @@ beforeAll(async () => {
     retry: { retriesMax: 0 },
   })
   harness = await startReindexHarness()
-  harness.embedders.set('remote', await gateway.deps.embedders.find('remote'))
+  harness.embedders.set('remote', await gateway.deps.embedders.find('remote', systemPrincipal))
   server = await startReindexServer(harness)
   await harness.collection('docs')
 })

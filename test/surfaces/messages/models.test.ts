@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { systemPrincipal } from '#lib/request-context.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { json, stopUpstreams, upstreamThat } from '#test/support/generations.ts'
@@ -31,7 +32,10 @@ beforeAll(async () => {
       { name: 'embedder', mode: 'embed', upstreams: ['local'] },
     ],
   })
-  await eventually('the upstream was asked', () => gateway.deps.catalogue.list().length === 5)
+  await eventually(
+    'the upstream was asked',
+    () => gateway.deps.catalogue.list(systemPrincipal).length === 5,
+  )
   const created = await gateway.post('/v1/agents', { name: 'Librarian', model: 'org/new' })
   agentId = Object(await created.json()).id
 })

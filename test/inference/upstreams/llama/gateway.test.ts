@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Anthropic from '@anthropic-ai/sdk'
 import { asRecord } from '#lib/json.ts'
+import { systemPrincipal } from '#lib/request-context.ts'
 import { checkedFetch } from '#test/support/checked-fetch.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
@@ -57,7 +58,7 @@ describe.skipIf(lacksLlama)('a gateway with installed models', () => {
   test('lists a new model after a refresh', async () => {
     install('late', { endBias: 10 })
     await gateway.deps.catalogue.refresh()
-    expect(gateway.deps.catalogue.find('late')?.ownedBy).toBe('local')
+    expect(gateway.deps.catalogue.find(systemPrincipal, 'late')?.ownedBy).toBe('local')
   })
 
   test('streams one through the openai package', async () => {
