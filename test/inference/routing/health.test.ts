@@ -1,0 +1,286 @@
+import { describe, expect, test } from 'bun:test'
+import type { Probes } from '#inference/routing/checks.ts'
+import type { Slot } from '#inference/routing/slot.ts'
+import { nothingTried, type Tried } from '#inference/routing/usable.ts'
+import { Cancellation } from '#lib/cancellation.ts'
+import { AppError, type ErrorKind } from '#lib/errors.ts'
+import { createSimulation, quickSettings, type Simulation, targetsOf } from './simulation.ts'
+
+/** Which upstreams a caller meets while one of them fails, in virtual time. */
+
+const failing = (kind: ErrorKind, retryAfterS?: number) =>
+  new AppError(kind, 'It failed.', retryAfterS === undefined ? {} : { retryAfterS })
+const nameOf = (slot: Slot) => slot.target.upstream.name
+
+/** A preferred upstream and another one. */
+const ordered = () => targetsOf(1, 1).map(({ tier: _, ...target }) => target)
+
+/** Serves one request, with failover. Returns the names of the upstreams that it tried. */
+function ask(simulation: Simulation, failureOf: (name: string) => AppError | null): string[] {
+  const names: string[] = []
+  let tried: Tried = nothingTried
+  for (;;) {
+    const slot = simulation.take(tried)
+    const name = nameOf(slot)
+    names.push(name)
+    const failure = failureOf(name)
+    if (failure === null) slot.answered()
+    slot.end(failure)
+    if (failure === null || names.length > 3) return names
+    tried = { targets: [...tried.targets, slot.target], isPermanent: false }
+  }
+}
+
+const firstDown = (kind: ErrorKind) => (name: string) =>
+  name === 'upstream-0' ? failing(kind) : null
+
+describe('an upstream that fails', () => {
+  test.each<[ErrorKind, number]>([
+    ['upstream_unreachable', 3],
+    ['upstream_error', 3],
+    ['upstream_overloaded', 3],
+    ['upstream_refused', 3],
+    ['upstream_connect_timeout', 1],
+    ['upstream_first_event_timeout', 1],
+    // The request was at fault.
+    ['invalid_request', 20],
+  ])('with %s is noticed by %d requests', (kind, noticed) => {
+    const simulation = createSimulation({ seed: 1, targets: ordered() })
+    const tries = Array.from({ length: 20 }, () => ask(simulation, firstDown(kind)))
+    const met = tries.filter((names) => names.includes('upstream-0'))
+    expect(met).toHaveLength(noticed)
+    expect(tries.every((names) => names.at(-1) === 'upstream-1')).toBe(true)
+  })
+
+  test('needs consecutive failures: one success starts again', () => {
+    const simulation = createSimulation({ seed: 1, targets: ordered() })
+    for (let round = 0; round < 20; round++) {
+      const fails = round % 3 !== 2
+      expect(ask(simulation, fails ? firstDown('upstream_error') : () => null)[0]).toBe(
+        'upstream-0',
+      )
+    }
+  })
+
+  test('fails for one of its models only, unless it is unreachable', () => {
+    const [first, second] = ordered()
+    if (first === undefined || second === undefined) throw new Error('two targets')
+    const other = { ...first, model: 'other' }
+    const simulation = createSimulation({ seed: 1, targets: [first, second] })
+    for (let round = 0; round < 3; round++) ask(simulation, firstDown('upstream_error'))
+    const { stateOf } = simulation.router
+    expect(stateOf(first).health.isEjected).toBe(true)
+    expect([stateOf(other).health.isEjected, stateOf(other).upstream.health.isEjected]).toEqual([
+      false,
+      false,
+    ])
+  })
+
+  test('that asks for a pause gets one, up to the longest ejection', async () => {
+    const simulation = createSimulation({ seed: 1, targets: ordered() })
+    const pausing = (name: string) =>
+      name === 'upstream-0' ? failing('rate_limit_exceeded', 20) : null
+    expect(ask(simulation, pausing)).toEqual(['upstream-0', 'upstream-1'])
+    await simulation.runFor(19_000)
+    expect(ask(simulation, () => null)).toEqual(['upstream-1'])
+    await simulation.runFor(2_000)
+    expect(ask(simulation, () => null)).toEqual(['upstream-0'])
+  })
+})
+
+describe('an ejection', () => {
+  test('ends with one request on trial, and doubles up to the limit while that fails', async () => {
+    const simulation = createSimulation({ seed: 1, targets: ordered() })
+    const metAtS: number[] = []
+    for (let second = 0; second < 300; second++) {
+      // Several per second, of which one is on trial.
+      for (let time = 0; time < 5; time++) {
+        if (ask(simulation, firstDown('upstream_error'))[0] === 'upstream-0') metAtS.push(second)
+      }
+      await simulation.runFor(1_000)
+    }
+    expect(metAtS.slice(0, 3)).toEqual([0, 0, 0])
+    expect(metAtS.slice(3)).toEqual([5, 15, 35, 75, 135, 195, 255])
+  })
+
+  test('is followed by a gradual return', async () => {
+    const simulation = createSimulation({ seed: 1, targets: ordered() })
+    for (let round = 0; round < 3; round++) ask(simulation, firstDown('upstream_error'))
+    await simulation.runFor(5_000)
+    const shares: number[] = []
+    for (let second = 0; second < 12; second++) {
+      const met = Array.from({ length: 200 }, () => ask(simulation, () => null)[0])
+      shares.push(met.filter((name) => name === 'upstream-0').length / met.length)
+      await simulation.runFor(1_000)
+    }
+    for (const [second, share] of shares.entries()) {
+      expect(Math.abs(share - Math.min(1, Math.max(0.1, second / 10)))).toBeLessThan(0.1)
+    }
+  })
+
+  test('of all upstreams leaves them all in use, those that fail fast first', () => {
+    const simulation = createSimulation({ seed: 1, targets: ordered() })
+    const allDown = (name: string) =>
+      failing(name === 'upstream-0' ? 'upstream_connect_timeout' : 'upstream_error')
+    for (let round = 0; round < 3; round++) ask(simulation, allDown)
+    const [first] = ask(simulation, allDown)
+    expect(first).toBe('upstream-1')
+    expect(
+      ask(simulation, (name) => (name === 'upstream-0' ? null : failing('upstream_error'))),
+    ).toEqual(['upstream-1', 'upstream-0'])
+  })
+
+  test('of the only upstream changes nothing', () => {
+    const simulation = createSimulation({ seed: 1, targets: targetsOf(1) })
+    for (let round = 0; round < 10; round++) {
+      expect(ask(simulation, firstDown('upstream_connect_timeout'))).toHaveLength(4)
+    }
+  })
+})
+
+/** Checks of an upstream that can be switched off. */
+function scriptedProbes() {
+  const script = { reaches: true, generates: true, probes: 0 }
+  const probes: Probes = {
+    async reach() {
+      script.probes++
+      return script.reaches
+    },
+    async generate() {
+      script.probes++
+      return script.generates
+    },
+  }
+  return { script, probes }
+}
+
+describe('an upstream that sends nothing', () => {
+  /** One caller per `everyMs`; returns those that waited at `upstream-0`, and how long. */
+  async function meet(
+    { router, ...simulation }: Simulation,
+    { everyMs, forMs }: { everyMs: number; forMs: number },
+  ): Promise<number[]> {
+    const waitedMs: number[] = []
+    const call = () => {
+      const slot = simulation.take()
+      if (nameOf(slot) !== 'upstream-0') {
+        simulation.after(100, () => slot.answered())
+        simulation.after(200, () => slot.end(null))
+        return
+      }
+      const cancellation = new Cancellation()
+      slot.cancellation = cancellation
+      cancellation.addEventListener('abort', () => {
+        waitedMs.push(simulation.nowMs() - slot.startedAtMs)
+        slot.end(failing('upstream_first_event_timeout'))
+      })
+    }
+    for (let atMs = 0; atMs < forMs; atMs += everyMs) simulation.after(atMs, call)
+    for (let atMs = 0; atMs < forMs; atMs += 250) simulation.after(atMs, router.check)
+    await simulation.runFor(forMs)
+    return waitedMs
+  }
+
+  test('costs one caller two seconds, once', async () => {
+    const { script, probes } = scriptedProbes()
+    script.reaches = false
+    const simulation = createSimulation({ seed: 1, targets: ordered(), probes })
+    const waitedMs = await meet(simulation, { everyMs: 2_000, forMs: 600_000 })
+    expect(waitedMs).toHaveLength(1)
+    expect(waitedMs[0]).toBeLessThan(2_000)
+    // Further checks are requests of our own, at growing intervals.
+    expect(script.probes).toBeLessThan(16)
+    expect(script.probes).toBeGreaterThan(8)
+  })
+
+  test('costs only the callers of its first moments, who all move together', async () => {
+    const { script, probes } = scriptedProbes()
+    script.reaches = false
+    const simulation = createSimulation({ seed: 1, targets: ordered(), probes })
+    const waitedMs = await meet(simulation, { everyMs: 50, forMs: 120_000 })
+    expect(Math.max(...waitedMs)).toBeLessThan(2_000)
+    // Until the check: those of 1 to 1.25 s.
+    expect(waitedMs.length).toBeLessThanOrEqual(26)
+  })
+
+  test('is left alone while a check gets a response', async () => {
+    const { script, probes } = scriptedProbes()
+    const simulation = createSimulation({ seed: 1, targets: ordered(), probes })
+    const waitedMs = await meet(simulation, { everyMs: 40_000, forMs: 100_000 })
+    expect(waitedMs).toEqual([])
+    expect(script.probes).toBeGreaterThan(10)
+  })
+
+  test('although it responds to checks, is judged by its usual times', async () => {
+    const { script, probes } = scriptedProbes()
+    const simulation = createSimulation({ seed: 1, targets: ordered(), probes })
+    for (let round = 0; round < 20; round++) {
+      const slot = simulation.take()
+      await simulation.runFor(300)
+      slot.answered()
+      slot.end(null)
+    }
+    script.generates = false
+    const waitedMs = await meet(simulation, { everyMs: 40_000, forMs: 600_000 })
+    // The check is a generation, so no second caller pays.
+    expect(waitedMs).toHaveLength(1)
+    expect(waitedMs[0]).toBeGreaterThanOrEqual(quickSettings.patienceMs)
+    expect(waitedMs[0]).toBeLessThan(quickSettings.patienceMs + 1_000)
+    script.generates = true
+    await meet(simulation, { everyMs: 120_000, forMs: 120_000 })
+    expect(nameOf(simulation.take())).toBe('upstream-0')
+  })
+
+  test('is not checked for a call that has nowhere else to go', async () => {
+    const { script, probes } = scriptedProbes()
+    const simulation = createSimulation({ seed: 1, targets: targetsOf(1), probes })
+    expect(await meet(simulation, { everyMs: 1_000, forMs: 100_000 })).toEqual([])
+    expect(script.probes).toBe(0)
+  })
+})
+
+describe('the retry budget', () => {
+  const retries = (simulation: Simulation, requests: number, failure: AppError) => {
+    let allowed = 0
+    for (let request = 0; request < requests; request++) {
+      const slot = simulation.take()
+      slot.end(failure)
+      if (simulation.router.mayRetry(slot, failure, { isElsewhere: false })) allowed++
+    }
+    return allowed
+  }
+
+  test('is a share of the requests, beyond a number per second', async () => {
+    const simulation = createSimulation({ seed: 1, targets: targetsOf(1) })
+    const failure = failing('upstream_overloaded')
+    // What was saved up, and a fifth of the requests.
+    expect(retries(simulation, 100, failure)).toBe(100)
+    expect(retries(simulation, 1_000, failure)).toBeLessThanOrEqual(225)
+    await simulation.runFor(1_000)
+    expect(retries(simulation, 0, failure)).toBe(0)
+    const after = retries(simulation, 100, failure)
+    expect(after).toBeGreaterThanOrEqual(29)
+    expect(after).toBeLessThanOrEqual(31)
+  })
+
+  test('does not count requests that never reached an upstream, if another one takes them', () => {
+    const simulation = createSimulation({ seed: 1, targets: targetsOf(1) })
+    const failure = failing('upstream_unreachable')
+    for (let request = 0; request < 1_000; request++) {
+      const slot = simulation.take()
+      slot.end(failure)
+      expect(simulation.router.mayRetry(slot, failure, { isElsewhere: true })).toBe(true)
+    }
+  })
+})
+
+test('a slot is released once, whatever its end', () => {
+  const simulation = createSimulation({ seed: 1, targets: targetsOf(1) })
+  const slot = simulation.take()
+  expect(slot.state.upstream.inFlight).toBe(1)
+  slot.end(failing('upstream_error'))
+  slot.end(null)
+  slot.answered()
+  expect([slot.state.upstream.inFlight, slot.state.upstream.waiting.size]).toEqual([0, 0])
+  expect(slot.state.firstEvent.samples).toBe(0)
+})
