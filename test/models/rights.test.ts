@@ -1,0 +1,260 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { JsonObject } from '#lib/json.ts'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
+import { chatAnswer } from '#test/support/scripted-answers.ts'
+
+/** Models that some groups may use do not exist for other callers. */
+
+let gateway: Gateway
+let first: ReplayUpstream
+let second: ReplayUpstream
+/** Tokens. */
+let staff: string
+let other: string
+/** Of a member of staff, for two open models. */
+let openKey: string
+/** Agents of a member of staff, shared with everyone. */
+let openAgent: string
+let secretAgent: string
+
+beforeAll(async () => {
+  first = await startReplayUpstream(({ body }) => ({ body: chatAnswer(body) }))
+  second = await startReplayUpstream(({ body }) => ({ body: chatAnswer(body) }))
+  const server = { upstreams: ['first'], upstreamModel: 'm' }
+  gateway = await startGateway({
+    upstream: [
+      {
+        name: 'first',
+        url: first.baseUrl,
+        models: ['listed-open', 'listed-secret', 'listed-shared', 'secret'],
+        access: [
+          { models: '*-secret', groups: ['staff'] },
+          { models: 'listed-sh*', groups: ['staff'] },
+          { models: '*-shared', groups: ['guests'] },
+          { models: 'secret', groups: ['guests'] },
+        ],
+      },
+      { name: 'second', url: second.baseUrl, models: ['listed-shared'] },
+    ],
+    model: [
+      { ...server, name: 'open', aliases: ['plain'] },
+      { ...server, name: 'secret', aliases: ['hidden'], groups: ['staff', 'directors'] },
+      { ...server, name: 'embedder', mode: 'embed', groups: ['staff'] },
+      { ...server, name: 'sorter', mode: 'rerank', groups: ['staff'] },
+      { ...server, name: 'whisper-1', mode: 'transcribe', groups: ['staff'] },
+    ],
+    engine: [{ name: 'demo' }],
+    retry: { retriesMax: 0 },
+  })
+  staff = await gateway.token(['users', 'staff'], 'sam')
+  other = await gateway.token(['users'], 'otto')
+  const share = async (name: string, model: string) => {
+    const body = { name, model, visibility: { kind: 'everyone' } }
+    return String((await send(staff, 'POST /v1/agents', body)).body['model_id'])
+  }
+  openAgent = await share('Open', 'open')
+  secretAgent = await share('Secret', 'secret')
+  openKey = await makeKey({ models: ['open', 'listed-open'] })
+})
+afterAll(async () => {
+  await gateway.stop()
+  await Promise.all([first.stop(), second.stop()])
+})
+
+async function send(bearer: string, operation: string, json?: unknown) {
+  const [method = '', path = ''] = operation.split(' ')
+  const response = await gateway.request(path, {
+    method,
+    headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+    ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+  })
+  const text = await response.text()
+  const body: JsonObject = JSON.parse(text)
+  return { status: response.status, body, text }
+}
+
+const ask = (bearer: string, model: string) =>
+  send(bearer, 'POST /v1/responses', { model, input: 'Hi', store: false })
+
+async function makeKey(fields: object, bearer = staff): Promise<string> {
+  const { body } = await send(bearer, 'POST /v1/api-keys', { name: 'k', ...fields })
+  return String(body['key'])
+}
+
+async function listedNames(bearer: string, path = '/v1/models'): Promise<string[]> {
+  const { body } = await send(bearer, `GET ${path}`)
+  return Object(body['data']).map(({ id }: { id: string }) => id)
+}
+
+const requests: Record<string, (model: string) => [string, unknown]> = {
+  responses: (model) => ['POST /v1/responses', { model, input: 'Hi', store: false }],
+  'stored responses': (model) => ['POST /v1/responses', { model, input: 'Hi' }],
+  'background responses': (model) => [
+    'POST /v1/responses',
+    { model, input: 'Hi', background: true },
+  ],
+  'streamed responses': (model) => ['POST /v1/responses', { model, input: 'Hi', stream: true }],
+  'input tokens': (model) => ['POST /v1/responses/input_tokens', { model, input: 'Hi' }],
+  compaction: (model) => ['POST /v1/responses/compact', { model, input: 'Hi' }],
+  messages: (model) => [
+    'POST /compat/v1/messages',
+    { model, max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] },
+  ],
+  'counted tokens': (model) => [
+    'POST /compat/v1/messages/count_tokens',
+    { model, messages: [{ role: 'user', content: 'Hi' }] },
+  ],
+  embeddings: (model) => ['POST /v1/embeddings', { model, input: 'Hi' }],
+  reranking: (model) => ['POST /v1/rerank', { model, query: 'Hi', documents: ['a'] }],
+  'a model of the list': (model) => [`GET /v1/models/${model}`, undefined],
+  'a model of the Messages list': (model) => [`GET /compat/v1/models/${model}`, undefined],
+  'an agent': (model) => ['POST /v1/agents', { name: 'A', model }],
+  'the service desk': (model) => ['PATCH /v1/config', { service_desk: { model } }],
+  'the setting embedding_model': (model) => ['PATCH /v1/config', { embedding_model: model }],
+  'the setting reranker_model': (model) => ['PATCH /v1/config', { reranker_model: model }],
+  'a collection': (model) => ['POST /v1/collections', { name: 'c', embedding_model: model }],
+  'a reindex': (model) => ['POST /v1/embeddings/reindex', { embedding_model: model }],
+}
+
+/** An absent name of the same length, so that bodies and errors can be compared. */
+const absentOf = (name: string) => `${name.slice(0, -1)}_`
+const withoutIds = (text: string) => text.replaceAll(/req_\w+/g, 'req')
+
+describe.each(Object.entries(requests))('for callers without a right, %s', (_, requestOf) => {
+  test.each(['secret', 'hidden', 'vendor-model-secret', 'listed-secret', 'embedder', 'sorter'])(
+    'of %s fail like those of an unknown model',
+    async (name) => {
+      const bearer = await gateway.token(['users', 'admins'], 'adam')
+      const shown = (text: string, model: string) => withoutIds(text).replaceAll(model, 'M')
+      for (const credential of [bearer, openKey]) {
+        const hidden = await send(credential, ...requestOf(name))
+        const absent = await send(credential, ...requestOf(absentOf(name)))
+        expect(hidden.status).toBe(absent.status)
+        expect(shown(hidden.text, name)).toBe(shown(absent.text, absentOf(name)))
+        expect([404, 422, 403]).toContain(hidden.status)
+      }
+    },
+  )
+})
+
+describe('a model for groups', () => {
+  test('is called by their members, by any of its names', async () => {
+    for (const name of ['secret', 'hidden', 'vendor-model-secret', 'listed-secret']) {
+      expect((await ask(staff, name)).status).toBe(200)
+    }
+    const director = await gateway.token(['users', 'directors'], 'dora')
+    expect((await ask(director, 'secret')).status).toBe(200)
+    expect((await ask(director, 'listed-secret')).status).toBe(404)
+  })
+
+  test('is listed for their members alone', async () => {
+    for (const path of ['/v1/models', '/compat/v1/models', '/v1/models?client_version=1']) {
+      const shown = (await send(staff, `GET ${path}`)).text
+      for (const name of ['secret', 'listed-secret', secretAgent]) expect(shown).toContain(name)
+      const limited = (await send(other, `GET ${path}`)).text
+      for (const name of ['secret', 'hidden', 'embedder', 'whisper-1', secretAgent]) {
+        expect(limited).not.toContain(name)
+      }
+      for (const name of ['open', openAgent]) expect(limited).toContain(name)
+    }
+  })
+
+  test('may be used by the groups of every rule that names it', async () => {
+    const guest = await gateway.token(['users', 'guests'], 'gil')
+    const before = first.requests.length
+    for (const bearer of [guest, staff]) {
+      for (let round = 0; round < 8; round++) {
+        expect((await ask(bearer, 'listed-shared')).status).toBe(200)
+      }
+    }
+    expect(first.requests.length).toBeGreaterThan(before)
+  })
+
+  test('of one upstream of two is called at the other by everyone else', async () => {
+    const before = first.requests.length
+    for (let round = 0; round < 8; round++) {
+      expect((await ask(other, 'listed-shared')).status).toBe(200)
+    }
+    expect(first.requests.length).toBe(before)
+  })
+
+  test('of the configuration is not subject to the rules for listed models', async () => {
+    const guest = await gateway.token(['users', 'guests'], 'gil')
+    expect((await ask(guest, 'secret')).status).toBe(404)
+  })
+
+  test('hides a speech model of its name', async () => {
+    expect((await send(other, 'GET /v1/models/whisper-1')).status).toBe(404)
+    expect((await send(staff, 'GET /v1/models/whisper-1')).status).toBe(200)
+  })
+})
+
+describe('an agent', () => {
+  test('on a hidden model is unknown: its owner does not widen the rights of its callers', async () => {
+    expect((await ask(staff, secretAgent)).status).toBe(200)
+    expect((await ask(other, openAgent)).status).toBe(200)
+    const refused = await ask(other, secretAgent)
+    const unknown = `vendor-agent-${Bun.randomUUIDv7()}`
+    const absent = await ask(other, unknown)
+    expect(refused.status).toBe(404)
+    expect(refused.text.replace(secretAgent, '')).toBe(absent.text.replace(unknown, ''))
+    const { body } = await send(other, `GET /v1/agents/${secretAgent.slice(-36)}`)
+    expect(body).toMatchObject({ status: 'model_unavailable' })
+  })
+})
+
+describe('a key with a list of models', () => {
+  test('uses these alone, by any of their names', async () => {
+    const key = await makeKey({ models: ['open', 'listed-*'] })
+    for (const name of ['open', 'plain', 'vendor-model-open', 'listed-open', 'listed-secret']) {
+      expect((await ask(key, name)).status).toBe(200)
+    }
+    expect((await ask(key, 'secret')).status).toBe(404)
+    expect(await listedNames(key)).toEqual([
+      'open',
+      'listed-open',
+      'listed-secret',
+      'listed-shared',
+      'plain',
+      openAgent,
+    ])
+  })
+
+  test('matches aliases and prefixed names', async () => {
+    for (const pattern of ['plain', 'pl*', 'vendor-model-open', 'vendor-model-o*', 'vendor-*']) {
+      const key = await makeKey({ models: [pattern] })
+      expect((await ask(key, 'open')).status).toBe(200)
+    }
+  })
+
+  test('never adds a right', async () => {
+    const key = await makeKey({ models: ['*'] }, other)
+    expect((await ask(key, 'open')).status).toBe(200)
+    expect((await ask(key, 'secret')).status).toBe(404)
+    expect((await ask(key, secretAgent)).status).toBe(404)
+  })
+
+  test('uses an agent on a listed model, and a listed agent on any model of its owner', async () => {
+    const byModel = await makeKey({ models: ['open'] })
+    expect((await ask(byModel, openAgent)).status).toBe(200)
+    expect((await ask(byModel, secretAgent)).status).toBe(404)
+    const byName = await makeKey({ models: [secretAgent] })
+    expect((await ask(byName, secretAgent)).status).toBe(200)
+    expect((await ask(byName, 'secret')).status).toBe(404)
+    expect((await ask(byName, openAgent)).status).toBe(404)
+    expect(await listedNames(byName)).toEqual([secretAgent])
+    const others = await makeKey({ models: [secretAgent] }, other)
+    expect((await ask(others, secretAgent)).status).toBe(404)
+  })
+
+  test('restricts built-in models and speech models too', async () => {
+    const key = await makeKey({ models: ['open'] })
+    const embed = (bearer: string) =>
+      send(bearer, 'POST /v1/embeddings', { model: 'local-hash', input: 'a' })
+    expect((await embed(key)).status).toBe(404)
+    expect((await embed(await makeKey({ models: ['local-*'] }))).status).toBe(200)
+    expect((await send(key, 'GET /v1/models/local-hash')).status).toBe(404)
+    expect(await listedNames(await makeKey({ models: ['demo'] }))).toEqual(['demo'])
+  })
+})
