@@ -63,6 +63,7 @@ function startModels(services: Services, url: string) {
       llama: { ...config.llama, enabled: false },
     },
     usageLedger: null,
+    limits: { ...services.limits, admit: () => null },
     log: silentLog,
     metrics: createMetricRegistry({ seriesMax: 100, labels: {} }),
   })

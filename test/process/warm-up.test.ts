@@ -1,12 +1,14 @@
 import { afterAll, expect, test } from 'bun:test'
-import { startGatewayProcess, stopProcesses } from '#test/support/process.ts'
+import { configFile, startGatewayProcess, stopProcesses } from '#test/support/process.ts'
 
 afterAll(stopProcesses)
 
 const requestsPerRound = 3
 
 test('a worker serves requests of its own before it listens, and they leave no trace', async () => {
-  const gateway = await startGatewayProcess({ environment: { SLUICE_WARM_UP_MS: '1000' } })
+  const SLUICE_CONFIG = configFile('[limits.default]\nrequests_per_minute = 1\n')
+  const environment = { SLUICE_WARM_UP_MS: '1000', SLUICE_CONFIG }
+  const gateway = await startGatewayProcess({ environment })
   const { requests } = await gateway.logged('warmed up')
   expect(Number(requests)).toBeGreaterThanOrEqual(requestsPerRound)
   // Each of them succeeded.
@@ -24,4 +26,5 @@ test('a worker serves requests of its own before it listens, and they leave no t
   const models = await (await gateway.request('/v1/models')).text()
   expect(models).toContain('demo')
   expect(models).not.toContain('warm-up')
+  expect((await gateway.ask({ model: 'demo', input: 'hello' })).status).toBe(200)
 })
