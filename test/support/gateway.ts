@@ -40,6 +40,7 @@ export type GatewayOptions = {
   retry?: Partial<Config['retry']>
   stream?: Partial<Config['stream']>
   limits?: Partial<Config['limits']>
+  queue?: Partial<Config['queue']>
   responses?: Partial<Config['responses']>
   websocket?: Partial<Config['websocket']>
   tokens?: Partial<Config['tokens']>
@@ -158,6 +159,7 @@ function configOf(options: GatewayOptions): Config {
     retry: { ...config.retry, backoffMs: 1, ...options.retry },
     stream: { ...config.stream, ...options.stream },
     limits: { ...config.limits, ...options.limits },
+    queue: { ...config.queue, ...options.queue },
     responses: { ...config.responses, ...options.responses },
     websocket: { ...config.websocket, ...options.websocket },
     tokens: { ...config.tokens, ...options.tokens },

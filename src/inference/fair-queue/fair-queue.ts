@@ -84,13 +84,14 @@ export class FairQueue<Call> {
     unknownMs: number,
   ): Ticket<Call> | QueueRefusal {
     const lane = this.#laneOf(queued)
-    const free = this.#limits.waitingMax - lane.waiting
+    const { waitingMax, waitingPerPrincipalMax } = this.#limits
+    const free = waitingMax - lane.waiting
     const own = lane.waitingOf(queued.principal)
-    if (free <= 0) {
+    if (free <= 0 && own < waitingPerPrincipalMax) {
       return { reason: 'queue_full', drainMs: lane.drain.drainMs(lane.waiting, nowMs, unknownMs) }
     }
     // Nobody holds more places than are free: the queue never fills with the calls of a few.
-    if (own >= Math.min(this.#limits.waitingPerPrincipalMax, free)) {
+    if (own >= Math.min(waitingPerPrincipalMax, free)) {
       const ahead = Math.min(lane.waiting, own * lane.principals)
       return { reason: 'principal_full', drainMs: lane.drain.drainMs(ahead, nowMs, unknownMs) }
     }
