@@ -53,7 +53,7 @@ export function createAdmission(deps: AdmissionDeps) {
   const reserve = (plan: Plan, need: Need, nowMs: number): Reservation => {
     const reservation = new LimitReservation(plan, need, deps)
     reservation.take(nowMs)
-    leases?.refill(plan, nowMs)
+    leases?.refill(plan.calls, nowMs)
     return reservation
   }
 
@@ -72,7 +72,7 @@ export function createAdmission(deps: AdmissionDeps) {
       if (round > leaseRoundsMax || !shared.mayLease(shortages, nowMs)) {
         throw refuse(plan, shortages)
       }
-      await shared.lease(shortages)
+      await shared.lease(shortages, round)
     }
   }
 
@@ -113,7 +113,7 @@ function shortagesOf({ rates, slots }: Plan, need: Need, nowMs: number): Shortag
   let found = addRateShortages(null, rates.requests_per_minute, need.requests, nowMs)
   found = addRateShortages(found, rates.input_tokens_per_minute, need.inputTokens, nowMs)
   found = addRateShortages(found, rates.output_tokens_per_minute, need.outputTokens, nowMs)
-  return need.isGeneration ? addSlotShortages(found, slots.concurrent_generations) : found
+  return need.isGeneration ? addSlotShortages(found, slots.concurrent_generations, nowMs) : found
 }
 
 /** An estimate above a limit would never be admitted: the real output may be shorter. */
@@ -141,7 +141,7 @@ class LimitReservation implements Reservation {
     for (const { meter } of rates.requests_per_minute) meter.take(requests, nowMs)
     for (const { meter } of rates.input_tokens_per_minute) meter.take(inputTokens, nowMs)
     for (const { meter } of rates.output_tokens_per_minute) meter.take(outputTokens, nowMs)
-    if (isGeneration) for (const { meter } of slots.concurrent_generations) meter.take()
+    if (isGeneration) for (const { meter } of slots.concurrent_generations) meter.take(nowMs)
   }
 
   settle(record: CallRecord): void {
@@ -159,7 +159,7 @@ class LimitReservation implements Reservation {
       meter.settle(used.output - outputTokens, nowMs)
     }
     if (isGeneration) for (const { meter } of slots.concurrent_generations) meter.release()
-    leases?.settled(this.#plan)
+    leases?.settled(this.#plan.calls)
   }
 }
 

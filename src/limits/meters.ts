@@ -1,7 +1,7 @@
 import { AppError } from '#lib/errors.ts'
 import type { LimitValues } from './config.ts'
 import { RateMeter } from './rate-meter.ts'
-import { SlotMeter } from './slot-meter.ts'
+import { type LeaseTerm, SlotMeter } from './slot-meter.ts'
 
 /** Whose limit it is. */
 export type LimitScope = 'key' | 'user' | 'model'
@@ -31,8 +31,13 @@ export type Meters = ReturnType<typeof createMeters>
  * The meters of this process by scope, id and limit. An idle meter equals a new one, so it can be
  * evicted; one with any use never is.
  */
-export function createMeters(options: { isShared: boolean; clockMs: () => number }) {
-  const { isShared, clockMs } = options
+export function createMeters(options: {
+  /** Null: this is the only process. */
+  term: LeaseTerm | null
+  clockMs: () => number
+}) {
+  const { term, clockMs } = options
+  const isShared = term !== null
   const rates = new Map<string, RateMeter>()
   const slots = new Map<string, SlotMeter>()
   let sweepAtSize = metersKeptMin
@@ -56,7 +61,6 @@ export function createMeters(options: { isShared: boolean; clockMs: () => number
   return {
     rates: rates as ReadonlyMap<string, RateMeter>,
     slots: slots as ReadonlyMap<string, SlotMeter>,
-    isShared,
     size: () => rates.size + slots.size,
     /** Changes when meters were evicted: references to them are stale. */
     generation: () => generation,
@@ -83,7 +87,7 @@ export function createMeters(options: { isShared: boolean; clockMs: () => number
         return known
       }
       makeRoom()
-      const meter = new SlotMeter(key, limit, { isShared })
+      const meter = new SlotMeter(key, limit, term)
       slots.set(key, meter)
       return meter
     },

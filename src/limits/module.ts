@@ -1,34 +1,34 @@
 import { type Foundation, module } from '#module.ts'
-import { createAdmission } from './admission.ts'
-import { createOutputEstimate } from './estimate.ts'
-import { createMeters } from './meters.ts'
-import { createPlans } from './plans.ts'
-
-const clockMs = () => performance.now()
+import { createLimits } from './create-limits.ts'
 
 /** Limits of callers and models. */
 export const limitsModule = module({
   name: 'limits',
-  start({ config, metrics, now }: Foundation) {
+  start({ config, database, log, metrics, now }: Foundation) {
     const refused = metrics.counter({
       name: 'sluice_limit_refusals_total',
       help: 'Calls refused by a limit, by whose limit it is and its name.',
       labels: ['scope', 'limit'],
     })
-    const meters = createMeters({ isShared: false, clockMs })
-    const plans = createPlans({ meters, scopes: () => config.limits })
-    const limits = createAdmission({
-      plans,
-      outputs: createOutputEstimate(),
-      leases: null,
-      onRefused: ({ scope, name }) => refused.add(1, scope, name),
-      clockMs,
+    const exchanges = metrics.counter({
+      name: 'sluice_limit_lease_exchanges_total',
+      help: 'Exchanges of leased shares with the database, by outcome.',
+      labels: ['outcome'],
+    })
+    const limits = createLimits({
+      database,
+      scopes: () => config.limits,
+      log,
+      clockMs: () => performance.now(),
       now,
+      sleep: Bun.sleep,
+      onRefused: ({ scope, name }) => refused.add(1, scope, name),
+      onExchange: (outcome) => exchanges.add(1, outcome),
     })
     metrics.gauge(
       { name: 'sluice_limit_meters', help: 'Limits in force in this process.' },
-      meters.size,
+      limits.meters.size,
     )
-    return { services: { limits } }
+    return { services: { limits }, close: limits.close }
   },
 })

@@ -28,6 +28,15 @@ export type AppliedSlot = {
 export type Plan = {
   readonly rates: Readonly<Record<RateName, readonly AppliedRate[]>>
   readonly slots: Readonly<Record<SlotName, readonly AppliedSlot[]>>
+  /** The meters of model calls, and of speech. */
+  readonly calls: MeterGroup
+  readonly speech: MeterGroup
+}
+
+/** The meters that one kind of work uses. */
+export type MeterGroup = {
+  readonly rates: readonly RateMeter[]
+  readonly slots: readonly SlotMeter[]
 }
 
 type CachedPlans = {
@@ -66,20 +75,27 @@ export function createPlans({ meters, scopes }: { meters: Meters; scopes: () => 
       sources.flatMap(([scope, id, { [name]: limit }]) =>
         limit === undefined ? [] : [{ scope, name, meter: meters.slot(scope, id, name, limit) }],
       )
-    const plan: Plan = {
+    const requests = rates('requests_per_minute')
+    const input = rates('input_tokens_per_minute')
+    const output = rates('output_tokens_per_minute')
+    const minutes = rates('speech_minutes_per_hour')
+    const generations = slots('concurrent_generations')
+    const sessions = slots('speech_sessions')
+    const calls = groupOf([...requests, ...input, ...output], generations)
+    const speech = groupOf(minutes, sessions)
+    const count = [calls, speech].flatMap((group) => [...group.rates, ...group.slots]).length
+    if (count === 0) return null
+    return {
       rates: {
-        requests_per_minute: rates('requests_per_minute'),
-        input_tokens_per_minute: rates('input_tokens_per_minute'),
-        output_tokens_per_minute: rates('output_tokens_per_minute'),
-        speech_minutes_per_hour: rates('speech_minutes_per_hour'),
+        requests_per_minute: requests,
+        input_tokens_per_minute: input,
+        output_tokens_per_minute: output,
+        speech_minutes_per_hour: minutes,
       },
-      slots: {
-        concurrent_generations: slots('concurrent_generations'),
-        speech_sessions: slots('speech_sessions'),
-      },
+      slots: { concurrent_generations: generations, speech_sessions: sessions },
+      calls,
+      speech,
     }
-    const lists = [...Object.values(plan.rates), ...Object.values(plan.slots)]
-    return lists.every((list) => list.length === 0) ? null : plan
   }
 
   return {
@@ -121,6 +137,10 @@ export function createPlans({ meters, scopes }: { meters: Meters; scopes: () => 
       return Math.min(ofUser ?? Number.POSITIVE_INFINITY, ofKey ?? Number.POSITIVE_INFINITY)
     },
   }
+}
+
+function groupOf(rates: readonly AppliedRate[], slots: readonly AppliedSlot[]): MeterGroup {
+  return { rates: rates.map(({ meter }) => meter), slots: slots.map(({ meter }) => meter) }
 }
 
 function hasLimits(scopes: LimitScopes): boolean {

@@ -105,8 +105,9 @@ export class RateShare {
   units = 0
   /** Spent while the database was unreachable, to be reported. */
   owed = 0
-  /** Needed by waiting calls. */
+  /** Needed by waiting calls, all and the least of them. */
   wanted = 0
+  least = Number.POSITIVE_INFINITY
   spentAtMs: number
   /** The database has none before this time. */
   emptyUntilMs = Number.NEGATIVE_INFINITY
@@ -130,6 +131,11 @@ export class RateShare {
       this.owed += refill
     }
     return this.units
+  }
+
+  want(amount: number): void {
+    this.wanted += amount
+    this.least = Math.min(this.least, amount)
   }
 
   spend(amount: number, nowMs: number): void {

@@ -24,10 +24,11 @@ export function addRateShortages(
 export function addSlotShortages(
   found: Shortage[] | null,
   slots: readonly AppliedSlot[],
+  nowMs: number,
 ): Shortage[] | null {
   let shortages = found
   for (const applied of slots) {
-    if (applied.meter.available() >= 1) continue
+    if (applied.meter.available(nowMs) >= 1) continue
     shortages ??= []
     shortages.push(applied)
   }

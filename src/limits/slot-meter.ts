@@ -9,19 +9,20 @@ export class SlotMeter {
   inUse = 0
   readonly share: SlotShare | null
 
-  constructor(key: string, limit: number, { isShared }: { isShared: boolean }) {
+  constructor(key: string, limit: number, term: LeaseTerm | null) {
     this.key = key
     this.limit = limit
-    this.share = isShared ? new SlotShare() : null
+    this.share = term === null ? null : new SlotShare(term)
   }
 
-  available(): number {
-    const held = this.share === null ? this.limit : Math.min(this.share.held, this.limit)
-    return held - this.inUse
+  available(nowMs: number): number {
+    if (this.share === null) return this.limit - this.inUse
+    return Math.min(this.limit, this.share.usable(nowMs)) - this.inUse
   }
 
-  take(): void {
+  take(nowMs: number): void {
     this.inUse++
+    if (this.share !== null) this.share.takenAtMs = nowMs
   }
 
   release(): void {
@@ -34,12 +35,29 @@ export class SlotMeter {
   }
 }
 
+/** How long the leases of this process hold. One object for all of them. */
+export type LeaseTerm = {
+  /** Afterwards other processes may have been given the slots. */
+  validUntilMs: number
+  /** While the database is unreachable, the last share goes on. */
+  isOutage: boolean
+}
+
 /** The share of this process in the slots of a limit. */
 export class SlotShare {
   /** Leased from the database, used or not. */
   held = 0
   /** Needed by waiting calls. */
   wanted = 0
-  /** All slots are leased, at least until then. */
-  emptyUntilMs = Number.NEGATIVE_INFINITY
+  takenAtMs = Number.NEGATIVE_INFINITY
+  readonly #term: LeaseTerm
+
+  constructor(term: LeaseTerm) {
+    this.#term = term
+  }
+
+  usable(nowMs: number): number {
+    const { validUntilMs, isOutage } = this.#term
+    return isOutage || nowMs < validUntilMs ? this.held : 0
+  }
 }

@@ -1,12 +1,11 @@
-import type { Reservation } from '#inference/inference.ts'
+import type { Admit, Reservation } from '#inference/inference.ts'
 import type { CallRecord } from '#inference/open-call.ts'
 import { AppError } from '#lib/errors.ts'
-import { createRequestContext } from '#lib/request-context.ts'
+import { createRequestContext, type RequestPrincipal } from '#lib/request-context.ts'
 import { createAdmission } from '#limits/admission.ts'
 import type { LimitValues } from '#limits/config.ts'
 import { createOutputEstimate } from '#limits/estimate.ts'
-import type { Leases } from '#limits/leases.ts'
-import { createMeters, type Meters } from '#limits/meters.ts'
+import { createMeters } from '#limits/meters.ts'
 import { createPlans, type LimitScopes } from '#limits/plans.ts'
 import { makeRequest, userMessage } from '#test/support/generation.ts'
 import { recordOf, silentTarget } from '#test/support/token-counting.ts'
@@ -21,46 +20,22 @@ export type Caller = {
 }
 
 /** Admission with a clock and limits that the test sets. */
-export function createAdmitting(options: {
-  scopes?: Partial<LimitScopes>
-  leases?: (meters: Meters, clockMs: () => number) => Leases
-}) {
+export function createAdmitting(options: { scopes?: Partial<LimitScopes> }) {
   let nowMs = 1_000
   let scopes: LimitScopes = { ...noScopes, ...options.scopes }
   const clockMs = () => nowMs
-  const meters = createMeters({ isShared: options.leases !== undefined, clockMs })
+  const meters = createMeters({ term: null, clockMs })
   const refused: string[] = []
   const admission = createAdmission({
     plans: createPlans({ meters, scopes: () => scopes }),
     outputs: createOutputEstimate(),
-    leases: options.leases?.(meters, clockMs) ?? null,
+    leases: null,
     onRefused: ({ scope, name }) => refused.push(`${scope} ${name}`),
     clockMs,
     now: () => new Date(nowMs),
   })
-  const principals = new Map<string, ReturnType<typeof principalOf>>()
-  const principalFor = (caller: Caller) => {
-    const id = JSON.stringify(caller)
-    const known = principals.get(id) ?? principalOf(caller)
-    principals.set(id, known)
-    return known
-  }
-  const contextOf = (caller: Caller) =>
-    createRequestContext({
-      requestId: 'req_1',
-      principal: principalFor(caller),
-      signal: new AbortController().signal,
-    })
   const admit = (caller: Caller, call: TestCall = {}) =>
-    admission.admit(
-      call.kind ?? 'generate',
-      { context: contextOf(caller), targets: [silentTarget], continues: call.continues ?? false },
-      call.model ?? 'model-1',
-      makeRequest({
-        items: [userMessage('x'.repeat((call.inputTokens ?? 1) * 4))],
-        sampling: { ...makeRequest().sampling, maxOutputTokens: call.outputTokens ?? 1 },
-      }),
-    )
+    admission.admit(...generationCall(caller, call))
   /** Null: refused. */
   const tryAdmit = (caller: Caller, call: TestCall = {}) => {
     try {
@@ -85,7 +60,7 @@ export function createAdmitting(options: {
       }
     },
     rateLimits: (caller: Caller, model = 'model-1') =>
-      admission.rateLimits(principalFor(caller), model),
+      admission.rateLimits(principalOf(caller), model),
     pass(ms: number) {
       nowMs += ms
     },
@@ -104,13 +79,40 @@ type TestCall = {
   readonly continues?: boolean
 }
 
-function principalOf({ userId = 'user-1', groups = [], keyId, limits }: Caller) {
+/** The arguments of `admit` for a call of this size. */
+export function generationCall(caller: Caller, call: TestCall = {}): Parameters<Admit> {
+  const context = createRequestContext({
+    requestId: 'req_1',
+    principal: principalOf(caller),
+    signal: new AbortController().signal,
+  })
+  return [
+    call.kind ?? 'generate',
+    { context, targets: [silentTarget], continues: call.continues ?? false },
+    call.model ?? 'model-1',
+    makeRequest({
+      items: [userMessage('x'.repeat((call.inputTokens ?? 1) * 4))],
+      sampling: { ...makeRequest().sampling, maxOutputTokens: call.outputTokens ?? 1 },
+    }),
+  ]
+}
+
+const principals = new Map<string, RequestPrincipal>()
+
+/** One object per caller, as for a cached credential. */
+function principalOf(caller: Caller): RequestPrincipal {
+  const id = JSON.stringify(caller)
+  const known = principals.get(id)
+  if (known !== undefined) return known
+  const { userId = 'user-1', groups = [], keyId, limits } = caller
   const credential = {
     kind: keyId === undefined ? 'jwt' : 'api-key',
     ...(keyId === undefined ? {} : { keyId }),
     ...(limits === undefined ? {} : { limits }),
   }
-  return { userId, groups, credential }
+  const principal = { userId, groups, credential }
+  principals.set(id, principal)
+  return principal
 }
 
 /** The record of a call with this usage; null: it failed before its first output. */

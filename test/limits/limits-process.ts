@@ -1,0 +1,47 @@
+import { createInterface } from 'node:readline'
+import { openDatabase } from '#db/client.ts'
+import type { Reservation } from '#inference/inference.ts'
+import { createLimits } from '#limits/create-limits.ts'
+import { ended, generationCall } from './admitting.ts'
+
+/**
+ * A process with limits on a shared database. Reads commands from its input (`admit CALL USER`,
+ * `end CALL`) until it ends, and writes `admitted CALL` or `refused CALL`.
+ */
+const { databaseUrl, limits: values, leaseMs } = JSON.parse(process.argv[2] ?? '{}')
+const log = { debug() {}, info() {}, warn() {}, error() {} }
+const database = await openDatabase({ databaseUrl, dataFolder: '', connectionsMax: 2, log })
+const scopes = { default: values, group: {}, user: {}, model: {} }
+const limits = createLimits({
+  database,
+  scopes: () => scopes,
+  log,
+  clockMs: () => performance.now(),
+  now: () => new Date(),
+  sleep: Bun.sleep,
+  onRefused() {},
+  onExchange() {},
+  leaseMs,
+})
+const running = new Map<string, Reservation>()
+
+async function admit(id: string, userId: string): Promise<void> {
+  try {
+    const reservation = await limits.admit(...generationCall({ userId }))
+    if (reservation !== null) running.set(id, reservation)
+    console.log(`admitted ${id}`)
+  } catch {
+    console.log(`refused ${id}`)
+  }
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const [verb, id = '', userId = ''] = line.split(' ')
+  if (verb === 'admit') void admit(id, userId)
+  if (verb === 'end') {
+    running.get(id)?.settle(ended({ input: 1, output: 1 }))
+    running.delete(id)
+  }
+}
+await limits.close()
+await database.close()
