@@ -49,6 +49,7 @@ const rules: readonly LayerRule[] = [
       'src/auth/permissions.ts',
       'src/models/health-config.ts',
       'src/models/llama-config.ts',
+      'src/models/model-config.ts',
       'src/models/upstream-config.ts',
     ],
     reason: 'the supervisor loads the keys of every feature, and no feature',

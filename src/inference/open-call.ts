@@ -5,6 +5,7 @@ import { AppError, type ErrorKind, toAppError } from '#lib/errors.ts'
 import type { EventBatch, Usage } from './events.ts'
 import type { InferenceDeps, ModelCall, Reservation, Surface } from './inference.ts'
 import { allBusy } from './routing/capacity-queue.ts'
+import { targetsWithLargerWindow, withFittingTargets } from './routing/context-fit.ts'
 import type { Router } from './routing/router.ts'
 import type { Slot } from './routing/slot.ts'
 import { nothingTried, type Tried } from './routing/usable.ts'
@@ -144,7 +145,7 @@ export class OpenCall {
     options: AttemptOptions,
     run: (adapter: Adapter, context: AdapterContext) => Promise<T>,
   ): Promise<T> {
-    const call = this.#call
+    let call = withFittingTargets(this.#call)
     const { context: requestContext } = call
     const { limitMs } = options
     let tried = nothingTried
@@ -173,6 +174,9 @@ export class OpenCall {
         clearTimeout(timer)
       }
       const isPermanent = permanentKinds.has(failure.kind)
+      if (failure.kind === 'context_length_exceeded') {
+        call = { ...call, targets: targetsWithLargerWindow(call.targets, slot.target) }
+      }
       tried = { targets: [...tried.targets, slot.target], isPermanent }
       const isElsewhere = router.hasOther(call, tried)
       const untriedUpstream = isElsewhere || (isPermanent && hasUntried(call, tried))
@@ -239,6 +243,7 @@ const permanentKinds: ReadonlySet<ErrorKind> = new Set([
   'insufficient_quota',
   'upstream_invalid_answer',
   'upstream_first_event_timeout',
+  'context_length_exceeded',
 ])
 
 /**

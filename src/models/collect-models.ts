@@ -2,6 +2,7 @@ import type { ModelConfig } from '#config/schema.ts'
 import type { Target, UpstreamModel } from '#inference/upstream.ts'
 import { matchNames } from '#lib/name-patterns.ts'
 import type { CatalogueDeps, ConfiguredUpstream, Model } from './catalogue.ts'
+import { configuredTargets } from './model-config.ts'
 
 /** The models that an upstream lists; null until its first response. */
 type Listing = {
@@ -31,7 +32,8 @@ export function collectModels(
       const { upstream, weight } = source
       const groups = groupsOf(source, entry.id)
       const restriction = groups === undefined ? {} : { groups }
-      const target = { upstream, model: entry.id, tier: 0, weight, ...restriction }
+      const { contextWindow } = entry
+      const target = { upstream, model: entry.id, tier: 0, weight, contextWindow, ...restriction }
       const known = models.get(entry.id)
       models.set(
         entry.id,
@@ -39,7 +41,25 @@ export function collectModels(
       )
     }
   }
+  for (const { name, aliases: others, fallbacks } of deps.config.model) {
+    const model = models.get(name)
+    if (model === undefined || fallbacks.length === 0) continue
+    const standIns = fallbacks.map((each) => models.get(each) ?? aliases.get(each))
+    const complete = standIns.reduce<Model>((sum, each) => withFallback(sum, each), model)
+    for (const spelling of others) aliases.set(spelling, complete)
+    models.set(name, complete)
+  }
   return { models, aliases }
+}
+
+/** With the targets of another model, except those of its own fallbacks, after all others. */
+function withFallback(model: Model, other: Model | undefined): Model {
+  if (other === undefined) return model
+  const lastTier = Math.max(...model.targets.map(({ tier = 0 }) => tier))
+  const targets = other.targets
+    .filter(({ isFallback }) => isFallback !== true)
+    .map((target) => ({ ...target, tier: lastTier + 1 + (target.tier ?? 0), isFallback: true }))
+  return targets.reduce<Model>(withTarget, model)
 }
 
 function withTarget(model: Model, target: Target): Model {
@@ -54,27 +74,32 @@ function groupsOf({ access }: ConfiguredUpstream, id: string): ReadonlySet<strin
 }
 
 function configuredModel(entry: ModelConfig, upstreams: readonly ConfiguredUpstream[]): Model {
-  const { upstreamModel = entry.name, tokenizer } = entry
-  const { groups } = entry
+  const { groups, tokenizer, routing } = entry
   const tokenizerFile = tokenizer === undefined ? {} : { tokenizerFile: tokenizer }
   const restriction = groups === undefined ? {} : { groups: new Set(groups) }
-  const targets = entry.upstreams.flatMap((name) =>
-    upstreams
-      .filter(({ upstream }) => upstream.name === name)
-      .map(({ upstream }) => ({
+  const byName = new Map(upstreams.map((each) => [each.upstream.name, each]))
+  const targets = configuredTargets(entry).flatMap((given, index): Target[] => {
+    const { upstream, weight } = byName.get(given.upstream) ?? {}
+    if (upstream === undefined) return []
+    return [
+      {
         upstream,
-        model: upstreamModel,
+        model: given.model,
+        tier: routing === 'balanced' ? 0 : index,
+        weight: given.weight ?? weight ?? 1,
+        contextWindow: given.contextWindow,
         ...tokenizerFile,
         ...restriction,
-      })),
-  )
+      },
+    ]
+  })
   return {
     id: entry.name,
     mode: entry.mode,
     capabilities: entry.capabilities,
-    contextWindow: entry.contextWindow ?? null,
+    contextWindow: entry.contextWindow ?? targets[0]?.contextWindow ?? null,
     created: 0,
-    ownedBy: entry.upstreams[0] ?? 'sluice',
+    ownedBy: targets[0]?.upstream.name ?? 'sluice',
     aliases: entry.aliases,
     targets,
     isRestricted: groups !== undefined,

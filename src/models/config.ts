@@ -1,48 +1,11 @@
 import { existsSync } from 'node:fs'
 import { Type } from '@sinclair/typebox'
-import { choice, entry, section, text, whole } from '#config/keys.ts'
+import { choice, section, whole } from '#config/keys.ts'
 import type { Config } from '#config/schema.ts'
 import { healthKeys } from './health-config.ts'
 import { llamaKeys, localUpstreamName } from './llama-config.ts'
+import { configuredTargets, modelEntry } from './model-config.ts'
 import { upstreamEntry } from './upstream-config.ts'
-
-/** A `[[model]]` of the file. */
-const modelEntry = entry('A model with a name that you choose.', {
-  name: text('Name that callers use.'),
-  mode: choice('What the model does.', ['generate', 'embed', 'rerank', 'transcribe']),
-  upstreams: Type.Array(Type.String({ minLength: 1 }), {
-    description: 'Upstreams that serve the model, in order of preference.',
-    minItems: 1,
-  }),
-  upstreamModel: Type.Optional(text('Name of the model at its upstreams, if different.')),
-  aliases: Type.Array(Type.String({ minLength: 1 }), {
-    description: 'Additional names that resolve to the model; they are listed as aliases.',
-    default: [],
-  }),
-  capabilities: Type.Array(Type.String({ minLength: 1 }), {
-    description: 'Labels shown in the model list, such as vision, tools, reasoning.',
-    default: [],
-  }),
-  contextWindow: Type.Optional(
-    Type.Integer({ description: 'Context window in tokens.', minimum: 1 }),
-  ),
-  groups: Type.Optional(
-    Type.Array(Type.String({ minLength: 1 }), {
-      description:
-        'Groups whose members may use the model; for others it does not exist. By default everyone may.',
-      minItems: 1,
-    }),
-  ),
-  queryPrefix: Type.Optional(
-    text('Prefix of queries for a model with mode = "embed", such as "query: ".'),
-  ),
-  passagePrefix: Type.Optional(
-    text('Prefix of passages for a model with mode = "embed", such as "passage: ".'),
-  ),
-  tokenizer: Type.Optional(
-    text('Path of the tokenizer.json of the model, for exact token counts.'),
-  ),
-})
 
 /** The keys of models and of requests to their upstreams. */
 export const modelsKeys = {
@@ -175,7 +138,8 @@ function* modelFaults({ model, upstream, llama }: Config): Generator<string> {
   const upstreams = new Set(upstream.map(({ name }) => name))
   if (llama.enabled) upstreams.add(localUpstreamName)
   const names = new Set<string>()
-  for (const [at, { name, aliases, tokenizer, upstreams: servedBy }] of model.entries()) {
+  for (const [at, entry] of model.entries()) {
+    const { name, aliases, tokenizer } = entry
     for (const spelling of [name, ...aliases]) {
       if (names.has(spelling)) yield `model.${at}: the name "${spelling}" is used twice.`
       names.add(spelling)
@@ -183,8 +147,40 @@ function* modelFaults({ model, upstream, llama }: Config): Generator<string> {
     if (tokenizer !== undefined && !existsSync(tokenizer)) {
       yield `model.${at}.tokenizer: there is no file ${tokenizer}.`
     }
-    for (const name of servedBy) {
-      if (!upstreams.has(name)) yield `model.${at}.upstreams: no upstream "${name}".`
+    yield* targetFaults(entry, `model.${at}`, upstreams)
+    yield* fallbackFaults(entry, `model.${at}`, model)
+  }
+}
+
+function* targetFaults(
+  entry: Config['model'][number],
+  at: string,
+  upstreams: ReadonlySet<string>,
+): Generator<string> {
+  const targets = configuredTargets(entry)
+  if (targets.length === 0) yield `${at}: set upstreams or targets.`
+  if (entry.targets.length > 0 && entry.upstreams.length > 0) {
+    yield `${at}: set either upstreams or targets.`
+  }
+  const key = entry.targets.length > 0 ? 'targets' : 'upstreams'
+  for (const { upstream } of targets) {
+    if (!upstreams.has(upstream)) yield `${at}.${key}: no upstream "${upstream}".`
+  }
+}
+
+/** Fallbacks may also be models that upstreams list, which are not known here. */
+function* fallbackFaults(
+  { name, aliases, mode, fallbacks }: Config['model'][number],
+  at: string,
+  models: Config['model'],
+): Generator<string> {
+  for (const fallback of fallbacks) {
+    const model = models.find((each) => each.name === fallback || each.aliases.includes(fallback))
+    const otherMode = model?.mode ?? 'generate'
+    if (fallback === name || aliases.includes(fallback)) {
+      yield `${at}.fallbacks: "${fallback}" is the model itself.`
+    } else if (otherMode !== mode) {
+      yield `${at}.fallbacks: "${fallback}" has the mode ${otherMode}; ${mode} is required.`
     }
   }
 }

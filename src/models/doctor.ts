@@ -14,6 +14,7 @@ import {
   packageVersion,
 } from '#inference/upstreams/llama/package.ts'
 import type { ConfiguredUpstream } from '#models/catalogue.ts'
+import { configuredTargets } from '#models/model-config.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
 
 /** In addition to the timeout of a list. */
@@ -160,12 +161,14 @@ function listedFindings(
   const check = 'models'
   if (models.length === 0) return [ok(check, 'as listed by the upstreams')]
   const checked = models.map((model) => {
-    const { name, upstreamModel = name } = model
-    const lists = listings.filter((one) => model.upstreams.includes(one.name))
-    const isListed = lists.some(({ models }) => models?.includes(upstreamModel) === true)
-    // An upstream without a list may have the model.
-    const mayBe = lists.some(({ models }) => models === null)
-    return { ...model, upstreamModel, state: isListed ? 'listed' : mayBe ? 'unknown' : 'missing' }
+    const targets = configuredTargets(model)
+    const lists = targets.map(({ upstream, model: name }) => {
+      const models = listings.find((one) => one.name === upstream)?.models
+      // An upstream without a list may have the model.
+      return models == null ? null : models.includes(name)
+    })
+    const state = lists.includes(true) ? 'listed' : lists.includes(null) ? 'unknown' : 'missing'
+    return { name: model.name, targets, state }
   })
   const count = (state: string) => checked.filter((model) => model.state === state).length
   const unknown = count('unknown')
@@ -174,10 +177,10 @@ function listedFindings(
     ok(check, `${count('listed')} of ${models.length} are listed by their upstreams${rest}`),
     ...checked
       .filter(({ state }) => state === 'missing')
-      .map(({ name, upstreamModel, upstreams }) =>
+      .map(({ name, targets }) =>
         warn(
           `model "${name}"`,
-          `${upstreams.join(', ')} does not list "${upstreamModel}"`,
+          targets.map(({ upstream, model }) => `${upstream} does not list "${model}"`).join(', '),
           'Correct upstream_model, or load the model there; requests for it will probably fail.',
         ),
       ),

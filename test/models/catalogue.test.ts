@@ -30,7 +30,7 @@ afterEach(async () => {
 type Given = {
   /** In the order of the configuration. */
   upstreams: { at: ReplayUpstream | string; models?: string[]; weight?: number }[]
-  model?: { name: string; upstreams?: string[]; aliases?: string[] }[]
+  model?: ({ name: string } & Partial<Config['model'][number]>)[]
   refreshMs?: number
   refreshTimeoutMs?: number
 }
@@ -50,7 +50,10 @@ function open({ upstreams, model = [], refreshMs = 60_000, refreshTimeoutMs = 5_
     models: { refreshMs, refreshTimeoutMs },
     model: model.map((entry) => ({
       mode: 'generate',
-      upstreams: ['upstream-0'],
+      routing: 'ordered',
+      targets: [],
+      fallbacks: [],
+      upstreams: entry.targets === undefined ? ['upstream-0'] : [],
       aliases: [],
       capabilities: [],
       ...entry,
@@ -173,15 +176,11 @@ describe('a name', () => {
     const upstream = await upstreamThat(models('m', 'short', 'other'))
     const catalogue = open({
       upstreams: [{ at: upstream }],
-      model: [{ name: 'm', aliases: ['short'] }],
+      model: [{ name: 'm', aliases: ['short'], capabilities: ['configured'] }],
     })
     await shows(catalogue, 'm', 'other')
-    // Targets that upstreams list share a tier.
-    expect(
-      (await catalogue.resolve('m', { principal: systemPrincipal })).targets.map(
-        ({ tier }) => tier,
-      ),
-    ).toEqual([undefined])
+    const { capabilities } = await catalogue.resolve('m', { principal: systemPrincipal })
+    expect(capabilities).toEqual(['configured'])
     expect((await catalogue.resolve('short', { principal: systemPrincipal })).id).toBe('m')
   })
 

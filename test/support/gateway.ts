@@ -37,6 +37,7 @@ export type GatewayOptions = {
   upstream?: Partial<Config['upstream'][number]>[]
   model?: Partial<Config['model'][number]>[]
   deadlines?: Partial<Config['deadlines']>
+  health?: Partial<Config['health']>
   retry?: Partial<Config['retry']>
   stream?: Partial<Config['stream']>
   limits?: Partial<Config['limits']>
@@ -150,12 +151,16 @@ function configOf(options: GatewayOptions): Config {
     model: (options.model ?? []).map((entry) => ({
       name: 'model',
       mode: 'generate',
-      upstreams: ['upstream-0'],
+      routing: 'ordered',
+      upstreams: entry.targets === undefined ? ['upstream-0'] : [],
+      targets: [],
+      fallbacks: [],
       aliases: [],
       capabilities: [],
       ...entry,
     })) as Config['model'],
     deadlines: { ...config.deadlines, ...options.deadlines },
+    health: { ...config.health, ...options.health },
     retry: { ...config.retry, backoffMs: 1, ...options.retry },
     stream: { ...config.stream, ...options.stream },
     limits: { ...config.limits, ...options.limits },

@@ -31,18 +31,24 @@ export function usableOf(
     .filter(({ state }) => !state.upstream.isDraining)
   const fresh = inService.filter(({ target }) => !tried.targets.includes(target))
   const working = fresh.filter(({ state }) => availabilityOf(state, now) !== 'unavailable')
-  const [first] = working
-  if (first !== undefined) {
-    const ready = working.filter(({ state }) => isReady(state, now, random))
-    return withoutFallbacks(ready.length === 0 ? working : ready)
-  }
+  if (working.length > 0) return preferred(working, { now, random })
   const again = tried.isPermanent && fresh.length > 0 ? fresh : inService
   const open = again.filter(({ state }) => availabilityOf(state, now) !== 'unavailable')
   if (open.length > 0) return withoutFallbacks(leastTried(open, tried))
   return leastTried(again, tried).toSorted(byCostOfFailure).slice(0, 1)
 }
 
-/** The model itself is preferred to others that may stand in for it. */
+/** Of those that work: the model itself, then others that stand in for it, then silent upstreams. */
+function preferred(
+  working: readonly Candidate[],
+  { now, random }: Pick<Situation, 'now' | 'random'>,
+): readonly Candidate[] {
+  const heard = withoutFallbacks(working.filter(({ state }) => !state.upstream.isSuspect))
+  if (heard.length === 0) return withoutFallbacks(working)
+  const ready = heard.filter(({ state }) => getsShare(state, now, random))
+  return ready.length === 0 ? heard : ready
+}
+
 function withoutFallbacks(candidates: readonly Candidate[]): readonly Candidate[] {
   const own = candidates.filter(({ target }) => target.isFallback !== true)
   return own.length === 0 ? candidates : own
@@ -87,8 +93,7 @@ export function isWorking(state: TargetState, now: number): boolean {
 }
 
 /** Whether it should get this request: after an ejection its share grows. */
-function isReady({ health, upstream }: TargetState, now: number, random: () => number): boolean {
-  if (upstream.isSuspect) return false
+function getsShare({ health, upstream }: TargetState, now: number, random: () => number): boolean {
   const share = Math.min(health.recoveredShare(now), upstream.health.recoveredShare(now))
   return share === 1 || random() < share
 }
