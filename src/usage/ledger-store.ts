@@ -2,6 +2,7 @@ import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { rowsOf } from '#db/json-rows.ts'
 import { usageBatch, usageHour, usageRecord } from '#db/schema/usage.ts'
+import { noId } from './grouping.ts'
 import type { UsageBatch } from './ledger.ts'
 
 type LedgerDatabase = Pick<Database, 'drizzle' | 'executePrepared' | 'kind'>
@@ -35,7 +36,7 @@ const rollupLock = 7_263_548_121
 const batchesPerRollup = 500
 const recordsPerRollup = 20_000
 
-const none = sql`'00000000-0000-0000-0000-000000000000'::uuid`
+const none = sql.raw(`'${noId}'::uuid`)
 
 /** The dimensions of an hourly sum, computed from a record. */
 export const dimensions = {
@@ -128,7 +129,7 @@ export async function sweepUsage(
 ): Promise<number> {
   const daysAgo = (days: number) => now.getTime() - days * dayMs
   // Ids start with their time, so comparing ids compares ages.
-  const smallestKept = Bun.randomUUIDv7('hex', Math.max(0, daysAgo(keepDays)))
+  const smallestKept = smallestIdAt(new Date(Math.max(0, daysAgo(keepDays))))
   const recordsDeleted = await repeatDeletion(
     drizzle,
     sql`
@@ -148,6 +149,12 @@ export async function sweepUsage(
     returning 1`,
   )
   return recordsDeleted + sumsDeleted
+}
+
+/** Smaller than the id of every record that ended at this time or later (RFC 9562, 5.7). */
+export function smallestIdAt(at: Date): string {
+  const hex = Math.max(0, at.getTime()).toString(16).padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`
 }
 
 async function repeatDeletion(

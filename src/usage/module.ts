@@ -1,11 +1,14 @@
 import { type Foundation, module } from '#module.ts'
+import { usageEndpoints } from './endpoints.ts'
 import { createLedger } from './ledger.ts'
 import { rollUp, sweepUsage, vacuumUsage, writeBatch } from './ledger-store.ts'
 import { startUpkeep } from './upkeep.ts'
+import { createUsageStore } from './usage-store.ts'
 
 /** The usage ledger: who used which model, and how much. */
 export const usageModule = module({
   name: 'usage',
+  tags: { Usage: 'Who used which model, and how much.' },
   start({ config, database, log, metrics, now }: Foundation) {
     const { enabled, retentionDays, rollupRetentionDays } = config.usage
     const ledger = createLedger({
@@ -35,4 +38,6 @@ export const usageModule = module({
       },
     }
   },
+  endpoints: ({ database, now }: Foundation) =>
+    usageEndpoints({ usage: createUsageStore(database), now }),
 })
