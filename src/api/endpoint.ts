@@ -2,6 +2,7 @@ import type { Static, TObject, TSchema } from '@sinclair/typebox'
 import type { Server } from 'bun'
 import type { Permission } from '#auth/permissions.ts'
 import type { Principal } from '#auth/principal.ts'
+import type { Scope } from '#auth/scopes.ts'
 import type { ErrorKind } from '#lib/errors.ts'
 import type { RequestContext } from '#lib/request-context.ts'
 import { compileChecker } from '#lib/schema.ts'
@@ -27,6 +28,8 @@ type Declaration = {
   readonly path: string
   /** A tag that its module declares. */
   readonly tag: string
+  /** The scope that an API key needs, null for none, where it differs from that of the tag. */
+  readonly scope?: Scope | null
   /** A few words in the imperative, without a full stop. */
   readonly summary: string
   /** Markdown. */

@@ -1,6 +1,6 @@
 import { Elysia, NotFoundError } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
-import { authorize } from '#auth/guard.ts'
+import { type Access, authorize } from '#auth/guard.ts'
 import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import { type BodyLimits, readJsonBody } from '#http/body.ts'
@@ -19,6 +19,7 @@ import {
   tokenRequired,
 } from './endpoint.ts'
 import { readQuery } from './query.ts'
+import { scopeOf } from './scope.ts'
 
 export type MountDeps = {
   auth: Pick<Auth, 'authenticate'>
@@ -65,8 +66,9 @@ function serve(endpoint: Endpoint, { auth, config }: MountDeps) {
   const handle = endpoint.handle as Handler
   const status = successStatus(endpoint)
   const streamIdleS = streamTimeoutS(config.stream)
+  const access = accessOf(endpoint)
   return async ({ request, set, server, params }: ElysiaInput) => {
-    const context = await openContext(endpoint, auth, request, set)
+    const context = await openContext(access, auth, request, set)
     try {
       endpoint.before?.(set)
       // Receiving a body and generating a response may take long; their own deadlines apply.
@@ -87,18 +89,25 @@ function serve(endpoint: Endpoint, { auth, config }: MountDeps) {
   }
 }
 
+/** Null: the endpoint is public, or authorises the request itself. */
+function accessOf(endpoint: Endpoint): EndpointAccess | null {
+  const { permission, authorization, credential } = endpoint
+  if (permission === 'public' || authorization === 'handler') return null
+  return { permission, scope: scopeOf(endpoint), needsToken: credential === 'jwt' }
+}
+
+type EndpointAccess = Access & { readonly needsToken: boolean }
+
 async function openContext(
-  { permission, authorization, credential }: Endpoint,
+  access: EndpointAccess | null,
   auth: MountDeps['auth'],
   request: Request,
   set: ResponseSettings,
 ): Promise<PublicContext | CallerContext> {
   const requestId = requestIdOf(set)
-  if (permission === 'public' || authorization === 'handler') {
-    return new RequestScope(requestId, request)
-  }
-  const principal = await authorize(auth, request, permission)
-  if (credential === 'jwt') requireToken(principal)
+  if (access === null) return new RequestScope(requestId, request)
+  const principal = await authorize(auth, request, access)
+  if (access.needsToken) requireToken(principal)
   return new CallerScope(requestId, request, principal)
 }
 

@@ -10,7 +10,7 @@ export type Membership = {
 }
 
 /** The groups and permissions of a membership at this moment. */
-type Rights = {
+export type Rights = {
   /** Names, sorted, including claim values without a known group: shares and agents name them. */
   readonly groups: readonly string[]
   /** The union over the groups; an unknown group grants nothing. */

@@ -2,19 +2,31 @@ import { AppError } from '#lib/errors.ts'
 import type { Auth } from './auth.ts'
 import { basePermission, type Permission } from './permissions.ts'
 import type { Principal } from './principal.ts'
+import type { Scope } from './scopes.ts'
+
+/** What an endpoint requires: a permission of the user, and a scope of an API key, null for none. */
+export type Access = { readonly permission: Permission; readonly scope: Scope | null }
 
 /**
- * The principal of a request with a permission; throws an `AppError` of status 401 or 403. Long-lived
+ * The principal of a request with access; throws an `AppError` of status 401 or 403. Long-lived
  * connections are authorised again for each operation.
  */
 export async function authorize(
   auth: Pick<Auth, 'authenticate'>,
   request: Request,
-  permission: Permission,
+  { permission, scope }: Access,
 ): Promise<Principal> {
   const principal = await auth.authenticate(request)
+  requireScope(principal, scope)
   requirePermission(principal, permission)
   return principal
+}
+
+/** Throws `permission_denied` for an API key that is restricted to other scopes. */
+function requireScope({ credential }: Pick<Principal, 'credential'>, scope: Scope | null): void {
+  if (scope === null || credential.kind === 'jwt') return
+  if (credential.scopes === null || credential.scopes.includes(scope)) return
+  throw new AppError('permission_denied', `This API key lacks the scope ${scope}.`)
 }
 
 /**

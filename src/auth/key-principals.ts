@@ -3,11 +3,13 @@ import { createLoadingCache } from '#lib/loading-cache.ts'
 import { setBounded } from '#lib/single-flight.ts'
 import type { Log } from '#telemetry/log.ts'
 import { credentialsCachedMax } from './credentials.ts'
-import type { GroupRights } from './groups.ts'
+import type { GroupRights, Rights } from './groups.ts'
 import { hashApiKey, isApiKey } from './key-format.ts'
 import type { StoredKey } from './key-store.ts'
 import { lastUseGrainMs } from './key-use-store.ts'
+import { basePermission } from './permissions.ts'
 import { type Bearer, type Principal, principalOf, userDisabled } from './principal.ts'
+import type { Scope } from './scopes.ts'
 import type { AuthStore } from './store.ts'
 
 export type KeyPrincipals = ReturnType<typeof createKeyPrincipals>
@@ -81,7 +83,7 @@ export function createKeyPrincipals(options: KeyPrincipalsOptions) {
       }
       if (key.disabledAt !== null) throw userDisabled('invalid_api_key')
       usage.record(key.keyId)
-      return principalOf(bearer, groups.of(key.membership))
+      return principalOf(bearer, rightsOf(key.scopes, groups.of(key.membership)))
     },
     /** Drops a key, the keys of a user, or all keys from the cache. */
     invalidate(which: { keyId?: string; userId?: string } = {}): void {
@@ -94,6 +96,20 @@ export function createKeyPrincipals(options: KeyPrincipalsOptions) {
     },
     close: usage.flush,
   }
+}
+
+/** By the rights of the owner, since principals are compared by identity. */
+const withoutAdmin = new WeakMap<Rights, Rights>()
+
+/** Without the scope `admin` no permission of the owner goes beyond the base permission. */
+function rightsOf(scopes: readonly Scope[] | null, rights: Rights): Rights {
+  if (scopes === null || scopes.includes('admin')) return rights
+  const known = withoutAdmin.get(rights)
+  if (known !== undefined) return known
+  const permissions = rights.permissions.intersection(new Set([basePermission]))
+  const restricted = { groups: rights.groups, permissions }
+  withoutAdmin.set(rights, restricted)
+  return restricted
 }
 
 function ageOf({ confirmedAt }: CachedKey): number {

@@ -11,6 +11,7 @@ export function meEndpoint(): Endpoint {
     path: '/v1/me',
     permission: 'can_access_api',
     tag: 'Directory',
+    scope: null,
     summary: 'Show the current user',
     description: 'The user of the credential, with groups and permissions.',
     responses: { 200: { description: 'The user.', content: json(callerRecord, callerExample) } },

@@ -1,5 +1,6 @@
 import type { TObject } from '@sinclair/typebox'
 import { type Endpoint, type RawBody, tokenRequired } from '#api/endpoint.ts'
+import { scopeOf } from '#api/scope.ts'
 import { envelopeOf, errorResponses } from './error-responses.ts'
 import { parameterNames } from './path-parameters.ts'
 
@@ -8,6 +9,7 @@ type EndpointResponse = Endpoint['responses'][number]
 /** The operation of an endpoint in the OpenAPI document, apart from what all operations share. */
 export function describeEndpoint(endpoint: Endpoint) {
   const { path, query, body, permission, credential } = endpoint
+  const scope = scopeOf(endpoint)
   const names = parameterNames(path)
   const parameters = [
     ...Object.entries(endpoint.params ?? {}).map(([name, description]) => ({
@@ -32,6 +34,7 @@ export function describeEndpoint(endpoint: Endpoint) {
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined ? {} : { requestBody: describeBody(body) }),
     ...(permission === 'public' ? {} : { 'x-permission': permission }),
+    ...(scope === null ? {} : { 'x-scope': scope }),
     responses: {
       ...describeResponses(endpoint.responses),
       ...errorResponses(errors, envelopeOf(path)),

@@ -3,7 +3,7 @@ import type { ServerWebSocket } from 'bun'
 import { type Endpoint, endpoint, json, type PublicContext } from '#api/endpoint.ts'
 import type { Auth } from '#auth/auth.ts'
 import { chooseProtocol, isUpgrade } from '#auth/credentials.ts'
-import { requirePermission, watchAuthorization } from '#auth/guard.ts'
+import { authorize as authorizeRequest, watchAuthorization } from '#auth/guard.ts'
 import { basePermission } from '#auth/permissions.ts'
 import type { Config } from '#config/schema.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
@@ -74,13 +74,14 @@ export function speechEndpoints(deps: SpeechEndpointsDeps): Endpoint[] {
 const upgradeRequired = 'This endpoint requires a WebSocket upgrade.'
 const invalidUpgrade = 'The WebSocket handshake is not valid.'
 
+const access = { permission: basePermission, scope: 'speech' } as const
+
 async function authorize(
   auth: SpeechEndpointsDeps['auth'],
   request: Request,
   { requestId, receivedAtMs, trace }: PublicContext,
 ): Promise<SessionContext> {
-  const principal = await auth.authenticate(request)
-  requirePermission(principal, basePermission)
+  const principal = await authorizeRequest(auth, request, access)
   const { credential } = principal
   const keyId = credential.kind === 'api-key' ? credential.keyId : null
   return { requestId, receivedAtMs, trace, principal, keyId }

@@ -39,9 +39,9 @@ for the logo that it was created for.`,
         const link =
           version === undefined || signature === undefined ? null : { version, signature }
         const isSigned = link !== null && branding.hasSigned(link)
-        if (!isSigned) await authorize(auth, request, basePermission)
+        if (!isSigned) await authorize(auth, request, access)
         const head = await branding.logoHead()
-        if (isSigned && !isLinkTo(head.sha256, link)) await authorize(auth, request, basePermission)
+        if (isSigned && !isLinkTo(head.sha256, link)) await authorize(auth, request, access)
         if (isKnown(request.headers.get('if-none-match'), head.sha256)) {
           return new Response(null, { status: 304, headers: headersOf(head) })
         }
@@ -169,6 +169,7 @@ const logoRecord = Type.Object(
 type LogoRecord = Static<typeof logoRecord>
 
 const etag = 'The tag of the logo.'
+const access = { permission: basePermission, scope: null } as const
 const imageTypes = bytes('image/svg+xml', 'image/png', 'image/webp')
 const logoChanged = 'The logo has changed.'
 const logoExample = {

@@ -74,7 +74,7 @@ export function responsesSocket({
       }
       const data = createHandlers(sockets, {
         service,
-        authorize: () => authorize(auth, request, permission),
+        authorize: () => authorize(auth, request, { permission, scope: 'inference' }),
         memory: memories.open(),
         config,
         log,
