@@ -4,6 +4,7 @@ import {
   type QueueSettings,
 } from '#inference/fair-queue/call-queue.ts'
 import type { ModelCall } from '#inference/inference.ts'
+import type { Probes } from '#inference/routing/checks.ts'
 import { createRouter } from '#inference/routing/router.ts'
 import type { Slot } from '#inference/routing/slot.ts'
 import { nothingTried } from '#inference/routing/usable.ts'
@@ -48,16 +49,26 @@ export function makeCall(asked: Asked = {}): { call: ModelCall; client: AbortCon
 }
 
 export function startQueue(
-  options: { settings?: Partial<QueueSettings>; slots?: number; nowMs?: () => number } = {},
+  options: {
+    settings?: Partial<QueueSettings>
+    /** Of every upstream; 1 by default. */
+    slots?: number
+    slotsOf?: (upstream: string) => number
+    nowMs?: () => number
+    random?: () => number
+    probes?: Probes
+  } = {},
 ) {
-  const { slots = 1, nowMs = () => performance.now() } = options
+  const { slots = 1, slotsOf = () => slots, random = () => 0.5 } = options
+  const { nowMs = () => performance.now() } = options
+  const probing = options.probes === undefined ? {} : { probes: options.probes }
   const ended: EndedWait[] = []
   const queue = createCallQueue({
     settings: { ...queueSettings, ...options.settings },
     nowMs,
     onEnded: (wait) => ended.push(wait),
   })
-  const router = createRouter({ queue, nowMs, random: () => 0.5, maxInFlightOf: () => slots })
+  const router = createRouter({ queue, nowMs, random, maxInFlightOf: slotsOf, ...probing })
   /** Takes a slot, or waits for one, as an attempt does. */
   const ask = (asked: Asked = {}) => {
     const { call, client } = makeCall(asked)

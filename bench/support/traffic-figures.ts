@@ -1,0 +1,40 @@
+/** Figures of fairness, used by `bench traffic` and by its simulation in the tests. */
+
+/** Jain's index: 1 if all have the same, 1/n if one has everything. */
+export function jainIndex(values: readonly number[]): number {
+  let sum = 0
+  let squares = 0
+  for (const value of values) {
+    sum += value
+    squares += value * value
+  }
+  return squares === 0 ? 1 : (sum * sum) / (values.length * squares)
+}
+
+/**
+ * The max-min fair shares of a capacity: who asks for less than an equal share gets it, and the others
+ * divide the rest equally.
+ */
+export function fairShares(demands: readonly number[], capacity: number): number[] {
+  const shares = demands.map(() => 0)
+  const rising = demands.map((demand, at) => ({ demand, at })).sort((a, b) => a.demand - b.demand)
+  let left = capacity
+  for (const [index, { demand, at }] of rising.entries()) {
+    const share = Math.min(demand, left / (rising.length - index))
+    shares[at] = share
+    left -= share
+  }
+  return shares
+}
+
+/** Jain's index of what each got as a part of its max-min fair share. */
+export function fairnessOf(demands: readonly number[], served: readonly number[]): number {
+  const capacity = served.reduce((sum, value) => sum + value, 0)
+  const shares = fairShares(demands, capacity)
+  return jainIndex(served.map((value, at) => value / Math.max(shares[at] ?? 0, Number.EPSILON)))
+}
+
+export function quantile(values: readonly number[], fraction: number): number {
+  const sorted = values.toSorted((left, right) => left - right)
+  return sorted[Math.max(0, Math.ceil(sorted.length * fraction) - 1)] ?? 0
+}
