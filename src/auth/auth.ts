@@ -5,6 +5,7 @@ import { AppError } from '#lib/errors.ts'
 import type { Log } from '#telemetry/log.ts'
 import { createApiKeys } from './api-keys.ts'
 import { type Credential, readCredential, readToken } from './credentials.ts'
+import { createCurrentPrincipals } from './current-principals.ts'
 import { createGroupRights } from './groups.ts'
 import { createKeyPrincipals } from './key-principals.ts'
 import { shippedGroups } from './permissions.ts'
@@ -101,6 +102,8 @@ export async function createAuth(deps: AuthDeps) {
     authenticate: (request: Request) => authenticate(() => readCredential(request, rules)),
     /** The principal of a bare token, as a WebSocket sends it: a JWT or an API key. */
     authenticateToken: (token: string) => authenticate(() => readToken(token)),
+    /** The principal of work that runs later than its request. */
+    currentPrincipal: createCurrentPrincipals({ store, groups, now }),
     keys: createApiKeys({ store, now, pepper, audit, onChanged }),
     changes: {
       /** Notifies every process when this transaction is committed. */

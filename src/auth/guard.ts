@@ -14,15 +14,22 @@ export type Access = { readonly permission: Permission; readonly scope: Scope | 
 export async function authorize(
   auth: Pick<Auth, 'authenticate'>,
   request: Request,
-  { permission, scope }: Access,
+  access: Access,
 ): Promise<Principal> {
   const principal = await auth.authenticate(request)
-  requireScope(principal, scope)
-  requirePermission(principal, permission)
+  requireAccess(principal, access)
   return principal
 }
 
-/** Throws `permission_denied` for an API key that is restricted to other scopes. */
+/** Throws `permission_denied`. */
+export function requireAccess(
+  principal: Pick<Principal, 'credential' | 'permissions'>,
+  { permission, scope }: Access,
+): void {
+  requireScope(principal, scope)
+  requirePermission(principal, permission)
+}
+
 function requireScope({ credential }: Pick<Principal, 'credential'>, scope: Scope | null): void {
   if (scope === null || credential.kind === 'jwt') return
   if (credential.scopes === null || credential.scopes.includes(scope)) return

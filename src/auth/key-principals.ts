@@ -49,10 +49,7 @@ export function createKeyPrincipals(options: KeyPrincipalsOptions) {
       setBounded(unknownUntil, id, performance.now() + unknownKeyMs, credentialsCachedMax)
       throw unknownKey()
     }
-    const { keyId, userId, subject, name, models, scopes, limits } = key
-    const credential = { kind: 'api-key', keyId, models, scopes, limits } as const
-    const bearer = { userId, subject, name, credential }
-    return { key, bearer, confirmedAt: performance.now() }
+    return { key, bearer: bearerOf(key), confirmedAt: performance.now() }
   }
 
   async function find(hash: Buffer): Promise<CachedKey> {
@@ -74,14 +71,7 @@ export function createKeyPrincipals(options: KeyPrincipalsOptions) {
     async authenticate(text: string): Promise<Principal> {
       if (!isApiKey(text)) throw unknownKey()
       const { key, bearer } = await find(hashApiKey(text, options.pepper))
-      if (key.revokedAt !== null) throw new AppError('invalid_api_key', 'This API key was revoked.')
-      if (key.expiresAt !== null && key.expiresAt <= options.now()) {
-        throw new AppError('invalid_api_key', 'This API key has expired.')
-      }
-      if (key.replacedUntil !== null && key.replacedUntil <= options.now()) {
-        throw new AppError('invalid_api_key', 'This API key was replaced by its rotation.')
-      }
-      if (key.disabledAt !== null) throw userDisabled('invalid_api_key')
+      requireValid(key, options.now())
       usage.record(key.keyId)
       return principalOf(bearer, rightsOf(key.scopes, groups.of(key.membership)))
     },
@@ -98,11 +88,30 @@ export function createKeyPrincipals(options: KeyPrincipalsOptions) {
   }
 }
 
+export function bearerOf(key: StoredKey): Bearer {
+  const { keyId, userId, subject, name, models, scopes, limits } = key
+  const credential = { kind: 'api-key', keyId, models, scopes, limits } as const
+  return { userId, subject, name, credential }
+}
+
+/** Throws `invalid_api_key`. */
+export function requireValid(key: StoredKey, now: Date): void {
+  const { revokedAt, expiresAt, replacedUntil, disabledAt } = key
+  if (revokedAt !== null) throw new AppError('invalid_api_key', 'This API key was revoked.')
+  if (expiresAt !== null && expiresAt <= now) {
+    throw new AppError('invalid_api_key', 'This API key has expired.')
+  }
+  if (replacedUntil !== null && replacedUntil <= now) {
+    throw new AppError('invalid_api_key', 'This API key was replaced by its rotation.')
+  }
+  if (disabledAt !== null) throw userDisabled('invalid_api_key')
+}
+
 /** By the rights of the owner, since principals are compared by identity. */
 const withoutAdmin = new WeakMap<Rights, Rights>()
 
 /** Without the scope `admin` no permission of the owner goes beyond the base permission. */
-function rightsOf(scopes: readonly Scope[] | null, rights: Rights): Rights {
+export function rightsOf(scopes: readonly Scope[] | null, rights: Rights): Rights {
   if (scopes === null || scopes.includes('admin')) return rights
   const known = withoutAdmin.get(rights)
   if (known !== undefined) return known

@@ -183,7 +183,7 @@ function prepareFindKey(drizzle: Handle): (hash: Uint8Array) => Promise<StoredKe
 }
 
 /** A row with its stored rights as typed values. A scope of a later version grants nothing here. */
-function readKey<Row extends Pick<typeof apiKey.$inferSelect, keyof KeyRights>>({
+export function readKey<Row extends Pick<typeof apiKey.$inferSelect, keyof KeyRights>>({
   scopes,
   limits,
   ...row

@@ -3,6 +3,7 @@ import type { Database } from '#db/client.ts'
 import { createQueryRunner, type QueryRunner } from '#db/query-runner.ts'
 import { appGroup, appUser, groupMember, knownPermission } from '#db/schema/auth.ts'
 import { withTimeLimit } from '#lib/time-limit.ts'
+import { createHolderTable } from './holder-store.ts'
 import { createKeyTable, membershipOf } from './key-store.ts'
 import { createKeyUseTable, lastSeenGrainMs } from './key-use-store.ts'
 import { groupsPermission, type Permission, shippedAdmins } from './permissions.ts'
@@ -55,6 +56,7 @@ export function createAuthStore(database: AuthDatabase) {
     ...groupTables(drizzle, query),
     ...createKeyTable(drizzle, query),
     ...createKeyUseTable(drizzle),
+    ...createHolderTable(drizzle, query),
   }
 }
 

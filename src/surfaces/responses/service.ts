@@ -1,5 +1,6 @@
 import { applyAgent, withAgentTools } from '#agents/apply.ts'
 import type { CallerContext } from '#api/endpoint.ts'
+import type { Auth } from '#auth/auth.ts'
 import type { Config } from '#config/schema.ts'
 import type { HostedToolbox } from '#hosted-tools/hosted-tools.ts'
 import type { FrameSource } from '#http/event-stream.ts'
@@ -37,9 +38,10 @@ import {
   readHistoryRequest,
 } from './history.ts'
 import { type ParsedCreate, parseCreateResponse } from './parse.ts'
+import { openQueuedRequest } from './queued-request.ts'
 import { createResponseRenderer, type ResponseRenderer } from './render.ts'
 import type { WireResponse } from './schema/response-object.ts'
-import { enqueueResponse, openQueuedRequest, startStored } from './start-response.ts'
+import { enqueueResponse, startStored } from './start-response.ts'
 
 /** Creates responses, for HTTP and WebSocket connections alike. */
 export type ResponseService = {
@@ -65,6 +67,7 @@ export type RunningResponse = {
 }
 
 export type ResponseServiceDeps = {
+  auth: Pick<Auth, 'currentPrincipal'>
   modelResolver: Pick<ModelResolver, 'resolve'>
   inference: Pick<Inference, 'generate'>
   hostedTools: HostedToolbox
@@ -149,26 +152,15 @@ function startResponse(
 }
 
 async function planQueued(deps: ResponseServiceDeps, queued: QueuedResponse): Promise<RunPlan> {
-  const { body, groups, keyId, requestId } = openQueuedRequest(deps.sealer, queued)
+  const { body, context } = await openQueuedRequest(deps, queued)
   return planResponse(deps, body, {
-    context: {
-      requestId,
-      principal: { userId: queued.ownerId, groups },
-      keyId,
-      trace: null,
-      priority: 'background',
-      receivedAtMs: performance.now(),
-      signal: neverAborted,
-    },
+    context,
     memory: undefined,
     id: queued.id,
     createdAt: queued.createdAt,
     framesBefore: queued.segment.last + 1,
   })
 }
-
-/** A queued response has no client; it is cancelled by its run. */
-const neverAborted = new AbortController().signal
 
 async function planResponse(
   deps: ResponseServiceDeps,

@@ -2,12 +2,11 @@ import type { CallerContext } from '#api/endpoint.ts'
 import type { FrameSource } from '#http/event-stream.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
-import { isRecord, parseJson } from '#lib/json.ts'
 import type { Frames } from '#responses/frame-stream.ts'
 import type { ResponseRuns } from '#responses/runs.ts'
-import type { QueuedResponse, ResponseHead } from '#responses/stored.ts'
-import type { Sealer } from '#sealing/sealer.ts'
+import type { ResponseHead } from '#responses/stored.ts'
 import type { Log } from '#telemetry/log.ts'
+import type { QueuedRequest } from './queued-request.ts'
 import { renderQueued } from './render.ts'
 import type { ResponsePlan, ResponseServiceDeps, RunningResponse } from './service.ts'
 
@@ -73,30 +72,6 @@ async function* watchFromStart(
 ): Frames {
   const frames = await runs.watch(ownerId, id, { startingAfter: -1, signal })
   if (frames !== undefined) yield* frames
-}
-
-/** What a queued response needs to run without the request that created it. */
-type QueuedRequest = {
-  body: unknown
-  groups: readonly string[]
-  keyId: string | null
-  requestId: string
-}
-
-export function openQueuedRequest(sealer: Sealer, queued: QueuedResponse): QueuedRequest {
-  const plain = sealer.open('request', queued.ownerId, queued.request)
-  const request = plain === null ? undefined : parseJson(plain)
-  if (!isRecord(request) || !Array.isArray(request['groups'])) {
-    throw new Error('a queued request cannot be decrypted')
-  }
-  const { body, groups, keyId, requestId } = request
-  return {
-    body,
-    groups,
-    // Versions before the usage ledger did not store it.
-    keyId: typeof keyId === 'string' ? keyId : null,
-    requestId: String(requestId),
-  }
 }
 
 /** Heartbeats of a response that may still be queued. */
