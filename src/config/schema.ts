@@ -6,7 +6,7 @@ import { docsKeys } from '#docs/config.ts'
 import { filesKeys } from '#files/config.ts'
 import { hostedToolKeys, hostedToolLimits } from '#hosted-tools/config.ts'
 import { installerKeys } from '#installer/config.ts'
-import { limitScopeKeys } from '#limits/config.ts'
+import { budgetKeys, limitScopeKeys } from '#limits/config.ts'
 import { modelsKeys } from '#models/config.ts'
 import { metricsKeys } from '#operations/config.ts'
 import { responsesKeys } from '#responses/config.ts'
@@ -125,6 +125,7 @@ export const configSchema = Type.Object(
         env: 'SLUICE_DRAIN_MS',
       }),
     }),
+    ...budgetKeys,
     ...authKeys,
     ...modelsKeys,
     ...responsesKeys,

@@ -4,7 +4,7 @@ import { createLimits } from './create-limits.ts'
 /** Limits of callers and models. */
 export const limitsModule = module({
   name: 'limits',
-  start({ config, database, log, metrics, now }: Foundation) {
+  start({ database, log, metrics, now, settings }: Foundation) {
     const refused = metrics.counter({
       name: 'sluice_limit_refusals_total',
       help: 'Calls refused by a limit, by whose limit it is and its name.',
@@ -17,7 +17,7 @@ export const limitsModule = module({
     })
     const limits = createLimits({
       database,
-      scopes: () => config.limits,
+      scopes: () => settings.current().limits,
       log,
       clockMs: () => performance.now(),
       now,

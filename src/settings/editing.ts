@@ -69,7 +69,10 @@ export function createEditing(
       const changed = await settings.change(
         actor,
         ({ overrides }) => {
-          const patched = applyPatch(overrides, patch, layers.isSwitchedOffByNull)
+          const patched = applyPatch(overrides, patch, {
+            keepsNull: layers.isSwitchedOffByNull,
+            inEffect: layers.flat(overrides),
+          })
           requireReranker(layers.effective(patched), patch)
           return patched
         },

@@ -1,5 +1,5 @@
 import { Value } from '@sinclair/typebox/value'
-import { type Config, configSchema } from '#config/schema.ts'
+import { type Config, type ConfigSource, configSchema } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
 import { type Flat, nest } from './patch.ts'
 import { type ConfigValues, isConfigValues, settingsByKey } from './schema.ts'
@@ -8,7 +8,10 @@ type SettingSource = 'default' | 'file' | 'database' | 'environment'
 
 /** Precedence of the layers: default, configuration file, database, environment (highest). */
 export function createLayers(config: Config) {
-  const sourceInConfig = (key: string) => config.sources[settingsByKey.get(key)?.configKey ?? '']
+  const sourceInConfig = (key: string) => {
+    const configKey = settingsByKey.get(key)?.configKey ?? ''
+    return config.sources[configKey] ?? sourceOfField(config, configKey)
+  }
   /** The environment variable that locks the key; null: none. */
   const lockOf = (key: string): string | null => {
     const source = sourceInConfig(key)
@@ -17,16 +20,17 @@ export function createLayers(config: Config) {
   const isOverridden = (key: string, overrides: Flat) =>
     overrides.has(key) && lockOf(key) === null && matchesSchema(key, overrides.get(key))
   const configured = valuesIn(config)
+  const flat = (overrides: Flat): Flat =>
+    new Map(
+      [...configured].map(([key, value]) => [
+        key,
+        isOverridden(key, overrides) ? overrides.get(key) : value,
+      ]),
+    )
   return {
     /** All values. Overrides that do not match the schema of this release are ignored. */
-    effective(overrides: Flat): ConfigValues {
-      return configValuesOf(
-        [...configured].map(([key, value]) => [
-          key,
-          isOverridden(key, overrides) ? overrides.get(key) : value,
-        ]),
-      )
-    },
+    effective: (overrides: Flat): ConfigValues => configValuesOf(flat(overrides)),
+    flat,
     sourceOf(key: string, overrides: Flat): SettingSource {
       if (isOverridden(key, overrides)) return 'database'
       return sourceInConfig(key)?.kind ?? 'default'
@@ -49,6 +53,12 @@ export function createLayers(config: Config) {
       }
     },
   }
+}
+
+/** Of an object, whose fields have their own sources. */
+function sourceOfField({ sources }: Config, configKey: string): ConfigSource | undefined {
+  const path = Object.keys(sources).find((key) => key.startsWith(`${configKey}.`))
+  return path === undefined ? undefined : sources[path]
 }
 
 /** The values without configuration and overrides. */

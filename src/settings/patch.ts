@@ -1,5 +1,7 @@
+import type { TSchema } from '@sinclair/typebox'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
+import type { Checker } from '#lib/schema.ts'
 import { refused, unknownField } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
 import { keysOfSection, settingsByKey } from './schema.ts'
@@ -10,7 +12,9 @@ export type Flat = ReadonlyMap<string, unknown>
 export function flatten(nested: object, path = ''): Flat {
   return new Map(
     Object.entries(nested).flatMap(([name, value]): (readonly [string, unknown])[] =>
-      isRecord(value) ? [...flatten(value, `${path}${name}.`)] : [[path + name, value]],
+      isRecord(value) && !settingsByKey.has(path + name)
+        ? [...flatten(value, `${path}${name}.`)]
+        : [[path + name, value]],
     ),
   )
 }
@@ -32,20 +36,46 @@ export function nest(flat: Flat): JsonObject {
   return root
 }
 
-/** A merge patch (RFC 7396): null removes a key, unless it has to be kept to switch a setting off. */
-export function applyPatch(values: Flat, patch: Flat, keepsNull: (key: string) => boolean): Flat {
+/**
+ * A merge patch (RFC 7396): null removes a key, unless it has to be kept to switch a setting off. An
+ * object is merged with the value in effect, so that a patch of one entry keeps the others.
+ */
+export function applyPatch(
+  values: Flat,
+  patch: Flat,
+  { keepsNull, inEffect }: { keepsNull: (key: string) => boolean; inEffect: Flat },
+): Flat {
   const patched = new Map([...values, ...patch])
   for (const [key, value] of patch) {
     if (value === null && !keepsNull(key)) patched.delete(key)
+    if (isRecord(value)) patched.set(key, validated(key, merge(inEffect.get(key), value)))
   }
   return patched
+}
+
+function merge(target: unknown, patch: JsonObject): JsonObject {
+  const merged = new Map(Object.entries(isRecord(target) ? target : {}))
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) merged.delete(name)
+    else merged.set(name, isRecord(value) ? merge(merged.get(name), value) : value)
+  }
+  return Object.fromEntries(merged)
 }
 
 /** The smallest merge patch from one to the other. */
 export function patchBetween(before: Flat, after: Flat): Flat {
   const removed = [...before.keys()].filter((key) => !after.has(key))
-  const changed = [...after].filter(([key, value]) => !Bun.deepEquals(before.get(key), value, true))
+  const changed = [...after].flatMap(([key, value]): (readonly [string, unknown])[] => {
+    const old = before.get(key)
+    if (Bun.deepEquals(old, value, true)) return []
+    return [[key, isRecord(old) && isRecord(value) ? difference(old, value) : value]]
+  })
   return new Map([...removed.map((key) => [key, null] as const), ...changed])
+}
+
+function difference(before: JsonObject, after: JsonObject): JsonObject {
+  const flat = (value: JsonObject): Flat => new Map(Object.entries(value))
+  return Object.fromEntries(patchBetween(flat(before), flat(after)))
 }
 
 /** Validates a merge patch, key by key; throws an `AppError` of status 422. */
@@ -58,16 +88,33 @@ export function parsePatch(body: unknown): Flat {
       { code: 'collection_name_removed', param: 'service_desk.collection_name' },
     )
   }
-  return new Map(flattenPatch(body, '').map(([key, value]) => [key, parseValue(key, value)]))
+  return new Map(
+    flattenPatch(body, '').map(([key, value]) => [
+      key,
+      isRecord(value)
+        ? validated(key, value, settingsByKey.get(key)?.patchChecker)
+        : parseValue(key, value),
+    ]),
+  )
 }
 
 /** Returns the canonical form of a value; throws an `AppError` of status 422 that names the key. */
 export function parseValue(key: string, value: unknown): unknown {
   if (value === null) return null
-  const setting = settingsByKey.get(key)
-  const fault = setting?.checker.firstError(value) ?? null
-  if (fault === null) return setting?.reference === 'files' ? parseFileIds(key, value) : value
-  const param = key + fault.path
+  const valid = validated(key, value)
+  return settingsByKey.get(key)?.reference === 'files' ? parseFileIds(key, valid) : valid
+}
+
+function validated(
+  key: string,
+  value: unknown,
+  checker: Checker<TSchema> | undefined = settingsByKey.get(key)?.checker,
+): unknown {
+  const fault = checker?.firstError(value) ?? null
+  if (fault === null) return value
+  const path = fault.path === '' || fault.path.startsWith('[') ? fault.path : `.${fault.path}`
+  const param = key + path
+  if (fault.unknownField) throw unknownField(param)
   throw refused(param, `"${param}" ${fault.message.replace(/^(The value|"[^"]*") /, '')}`)
 }
 

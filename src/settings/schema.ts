@@ -50,6 +50,18 @@ export const configValues = strict(
       people_picker: fromConfig('files', 'peoplePicker'),
     }),
     responses: strict({ ttl_seconds: fromConfig('responses', 'ttlS') }),
+    limits: strict({
+      default: fromConfig('limits', 'default'),
+      group: fromConfig('limits', 'group'),
+      user: fromConfig('limits', 'user'),
+      model: fromConfig('limits', 'model'),
+    }),
+    budgets: strict({
+      default: fromConfig('budgets', 'default'),
+      user: fromConfig('budgets', 'user'),
+      group: fromConfig('budgets', 'group'),
+      key: fromConfig('budgets', 'key'),
+    }),
   },
   { $id: 'Config' },
 )
@@ -87,9 +99,13 @@ export type Setting = {
   readonly configKey: string | null
   readonly isNullable: boolean
   readonly reference: ReferenceKind | null
+  /** Whether the value is an object, which a patch changes field by field. */
+  readonly isMerged: boolean
   /** Of a value that is set, which is never null. */
   readonly schema: TSchema
   readonly checker: Checker<TSchema>
+  /** Of the value in a patch. */
+  readonly patchChecker: Checker<TSchema>
   valueIn(config: Config): unknown
 }
 
@@ -108,8 +124,10 @@ function leavesOf({ properties }: TObject, path: string): Setting[] {
       configKey: origin === undefined ? null : `${origin.section}.${snakeCase(origin.name)}`,
       isNullable: 'anyOf' in property,
       reference: schema[referenceKind] ?? null,
+      isMerged: schema['type'] === 'object',
       schema,
       checker: compileChecker(schema),
+      patchChecker: compileChecker(mergeable(schema)),
       valueIn: (config: Config) =>
         (origin === undefined ? schema['default'] : Object(config)[origin.section][origin.name]) ??
         null,
@@ -132,8 +150,9 @@ export function isConfigValues(values: unknown): values is ConfigValues {
   return valuesChecker.check(values)
 }
 
-function isSection(schema: TSchema): schema is TObject {
-  return schema['type'] === 'object'
+/** An object with an origin in the configuration is one setting: its fields are data. */
+function isSection(schema: Annotated): schema is TObject {
+  return schema['type'] === 'object' && schema[configPath] === undefined
 }
 
 /** The body of a change: every key may be absent or null. */
@@ -153,7 +172,23 @@ function optionalOrNull(schema: TSchema): TSchema {
   if (isSection(schema)) return Type.Optional(Type.Union([patchOf(schema), Type.Null()]))
   // The default is that of the setting, not that of the field of a patch.
   const { default: _, ...value } = schema['anyOf']?.[0] ?? schema
-  return Type.Optional(Type.Union([value as TSchema, Type.Null()]))
+  return Type.Optional(Type.Union([mergeable(value), Type.Null()]))
+}
+
+/** The merge patch of an object: every field or entry may be null, which removes it. */
+function mergeable(schema: TSchema): TSchema {
+  if (schema['type'] !== 'object') return schema
+  const { properties, patternProperties, maxProperties: _, ...rest } = schema
+  const fields = properties ?? patternProperties
+  const patches = Object.entries<TSchema>(fields).map(([name, field]) => {
+    const { default: _, ...value } = field
+    const patch = Type.Union([mergeable(value as TSchema), Type.Null()])
+    return [name, properties === undefined ? patch : Type.Optional(patch)]
+  })
+  return {
+    ...rest,
+    [properties === undefined ? 'patternProperties' : 'properties']: Object.fromEntries(patches),
+  } as TSchema
 }
 
 /** A JSON Schema of the values with their effective defaults. */

@@ -177,6 +177,8 @@ test('every environment variable of a setting locks it', async () => {
     service_desk: { document_ids: null, model: null },
     files: { max_bytes: 1_000, trash_seconds: 0, people_picker: true },
     responses: { ttl_seconds: 60 },
+    limits: { default: {}, group: {}, user: {}, model: {} },
+    budgets: { default: {}, user: {}, group: {}, key: {} },
   })
   const { body } = await here.send('/v1/config/schema')
   const keys: [string, { locked_by: string | null }][] = Object.entries(Object(body['keys']))
