@@ -13,6 +13,7 @@ import type { Principal } from './principal.ts'
 import { type AuthDatabase, type Change, createAuthStore } from './store.ts'
 import { createTokenPrincipals } from './token-principals.ts'
 import { createTokenVerifier } from './tokens.ts'
+import { createWatchers } from './watchers.ts'
 
 export type Auth = Awaited<ReturnType<typeof createAuth>>
 
@@ -43,11 +44,17 @@ export async function createAuth(deps: AuthDeps) {
   const { cacheMs, pepper } = config.apiKeys
   const keys = createKeyPrincipals({ store, groups, now, log, cacheMs, pepper })
   const verifier = createTokenVerifier({ settings: config.jwt, now, fetch: deps.fetch, log })
+  const watchers = createWatchers()
   const onIdpGroupsChanged = (userId: string) => notify({ what: 'idp_groups', id: userId })
   const tokens = createTokenPrincipals({ verifier, store, groups, now, log, onIdpGroupsChanged })
 
-  /** Invalidates the caches of this process that a change affects. */
-  async function apply({ what, id }: Change): Promise<void> {
+  /** Applies a change to this process: to its caches, then to its open connections. */
+  async function apply(change: Change): Promise<void> {
+    await invalidate(change)
+    void watchers.changed(change)
+  }
+
+  async function invalidate({ what, id }: Change): Promise<void> {
     switch (what) {
       case 'key':
         return keys.invalidate({ keyId: id })
@@ -104,6 +111,8 @@ export async function createAuth(deps: AuthDeps) {
     authenticateToken: (token: string) => authenticate(() => readToken(token)),
     /** The principal of work that runs later than its request. */
     currentPrincipal: createCurrentPrincipals({ store, groups, now }),
+    /** Authorises an open connection again after each change that may concern it. */
+    watch: watchers.watch,
     keys: createApiKeys({ store, now, pepper, audit, onChanged }),
     changes: {
       /** Notifies every process when this transaction is committed. */

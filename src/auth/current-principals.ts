@@ -5,7 +5,7 @@ import { type Principal, userDisabled } from './principal.ts'
 import type { AuthStore } from './store.ts'
 
 /** The user of a request, and its API key if it had one. */
-type Holder = { readonly userId: string; readonly keyId: string | null }
+export type Holder = { readonly userId: string; readonly keyId: string | null }
 
 /**
  * The principal of work that runs later than its request, with the rights of this moment: undefined for

@@ -3,6 +3,7 @@ import type { Auth } from './auth.ts'
 import { basePermission, type Permission } from './permissions.ts'
 import type { Principal } from './principal.ts'
 import type { Scope } from './scopes.ts'
+import type { Watcher } from './watchers.ts'
 
 /** What an endpoint requires: a permission of the user, and a scope of an API key, null for none. */
 export type Access = { readonly permission: Permission; readonly scope: Scope | null }
@@ -37,25 +38,38 @@ function requireScope({ credential }: Pick<Principal, 'credential'>, scope: Scop
 }
 
 /**
- * Authorises an open connection every `periodMs`, until the returned function is called or the
+ * Authorises an open connection after each change that may concern it, and every `periodMs` because
+ * credentials expire and notifications can be lost. It ends when the returned function is called or the
  * credential is refused.
  */
 export function watchAuthorization(
-  authorizeAgain: () => Promise<unknown>,
-  periodMs: number,
-  onRefused: (error: AppError) => void,
+  { watch }: Pick<Auth, 'watch'>,
+  connection: {
+    readonly holder: Watcher['holder']
+    readonly authorizeAgain: () => Promise<unknown>
+    readonly periodMs: number
+    readonly onRefused: (error: AppError) => void
+  },
 ): () => void {
+  const { holder, authorizeAgain, periodMs, onRefused } = connection
+  let isOver = false
+  const end = () => {
+    isOver = true
+    clearInterval(timer)
+    unwatch()
+  }
   const check = async () => {
     try {
       await authorizeAgain()
     } catch (error) {
-      if (!isRefusal(error)) return
-      clearInterval(timer)
+      if (isOver || !isRefusal(error)) return
+      end()
       onRefused(error)
     }
   }
   const timer = setInterval(() => void check(), periodMs)
-  return () => clearInterval(timer)
+  const unwatch = watch({ holder, check })
+  return end
 }
 
 /** Whether the credential was refused; any other error says nothing about it. */

@@ -3,6 +3,7 @@ import type { ServerWebSocket } from 'bun'
 import { type Endpoint, endpoint, json, type PublicContext } from '#api/endpoint.ts'
 import type { Auth } from '#auth/auth.ts'
 import { chooseProtocol, isUpgrade } from '#auth/credentials.ts'
+import type { Holder } from '#auth/current-principals.ts'
 import { authorize as authorizeRequest, watchAuthorization } from '#auth/guard.ts'
 import { basePermission } from '#auth/permissions.ts'
 import type { Config } from '#config/schema.ts'
@@ -15,7 +16,7 @@ import type { SessionContext } from './session/session.ts'
 import type { SpeechSessions } from './session/sessions.ts'
 
 export type SpeechEndpointsDeps = {
-  readonly auth: Pick<Auth, 'authenticate'>
+  readonly auth: Pick<Auth, 'authenticate' | 'watch'>
   readonly sessions: SpeechSessions
   readonly sockets: OpenSockets
   readonly config: Pick<Config, 'websocket'>
@@ -91,7 +92,7 @@ async function authorize(
 function socketHandlers(
   upgrade: UpgradeRequest,
   authorizeAgain: () => Promise<unknown>,
-  { sessions, sockets, config }: SpeechEndpointsDeps,
+  { auth, sessions, sockets, config }: SpeechEndpointsDeps,
 ) {
   let connection: Connection | undefined
   let unregister = () => {}
@@ -101,7 +102,17 @@ function socketHandlers(
       connection = sessions.connect(upgrade, socket)
       unregister = sockets.add(connection)
       const refuse = (error: AppError) => connection?.refuse(error)
-      stopWatch = watchAuthorization(authorizeAgain, config.websocket.recheckMs, refuse)
+      let holder: Holder | null = null
+      const note = ({ principal, keyId }: SessionContext) => {
+        holder = { userId: principal.userId, keyId }
+      }
+      upgrade.context.then(note, () => {})
+      stopWatch = watchAuthorization(auth, {
+        holder: () => holder,
+        authorizeAgain,
+        periodMs: config.websocket.recheckMs,
+        onRefused: refuse,
+      })
       connection.open()
     },
     message(_: ServerWebSocket<unknown>, message: string | Uint8Array) {

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, expect, jest, test } from 'bun:test'
+import type { Holder } from '#auth/current-principals.ts'
 import { requirePermission, watchAuthorization } from '#auth/guard.ts'
 import type { Permission } from '#auth/permissions.ts'
+import { createWatchers } from '#auth/watchers.ts'
 import { AppError } from '#lib/errors.ts'
 
 /** Authorisation that is checked again while a connection is open. The clock advances by hand. */
@@ -11,15 +13,22 @@ afterEach(() => {
   jest.useRealTimers()
 })
 
-function watch(outcome: () => Promise<unknown>) {
+function watch(
+  outcome: () => Promise<unknown>,
+  holder: Holder | null = { userId: 'ann', keyId: 'k1' },
+) {
   const authorizeAgain = jest.fn(outcome)
   const onRefused = jest.fn()
-  const stop = watchAuthorization(authorizeAgain, 1_000, onRefused)
+  const { watch: watchChanges, changed } = createWatchers()
+  const stop = watchAuthorization(
+    { watch: watchChanges },
+    { holder: () => holder, authorizeAgain, periodMs: 1_000, onRefused },
+  )
   const pass = async (ms: number) => {
     jest.advanceTimersByTime(ms)
     for (let turn = 0; turn < 10; turn++) await Promise.resolve()
   }
-  return { authorizeAgain, onRefused, stop, pass }
+  return { authorizeAgain, onRefused, changed, stop, pass }
 }
 
 test('an open connection is authorised again once in each period, until it ends', async () => {
@@ -33,6 +42,58 @@ test('an open connection is authorised again once in each period, until it ends'
   await pass(5_000)
   expect(authorizeAgain).toHaveBeenCalledTimes(2)
   expect(onRefused).not.toHaveBeenCalled()
+})
+
+test.each([
+  ['key', 'k1', 1],
+  ['key', 'k2', 0],
+  ['user', 'ann', 1],
+  ['user', 'ben', 0],
+  ['idp_groups', 'ann', 1],
+  ['idp_groups', 'ben', 0],
+  ['groups', '', 1],
+  ['all', '', 1],
+] as const)('a change of %s %j is checked at once: %d times', async (what, id, times) => {
+  const { authorizeAgain, changed, stop } = watch(() => Promise.resolve())
+  await changed({ what, id })
+  expect(authorizeAgain).toHaveBeenCalledTimes(times)
+  stop()
+  await changed({ what, id })
+  expect(authorizeAgain).toHaveBeenCalledTimes(times)
+})
+
+test('a connection whose principal is not known yet is checked after every change', async () => {
+  const { authorizeAgain, changed } = watch(() => Promise.resolve(), null)
+  await changed({ what: 'key', id: 'k2' })
+  expect(authorizeAgain).toHaveBeenCalledTimes(1)
+})
+
+test('a refusal after a change is reported once and ends the checks', async () => {
+  const refusal = new AppError('invalid_api_key', 'No longer.')
+  const { authorizeAgain, onRefused, changed, pass } = watch(() => Promise.reject(refusal))
+  await Promise.all([changed({ what: 'key', id: 'k1' }), changed({ what: 'all', id: '' })])
+  await pass(5_000)
+  expect(onRefused.mock.calls).toEqual([[refusal]])
+  expect(authorizeAgain).toHaveBeenCalledTimes(2)
+})
+
+test('many connections are checked with a limit of concurrent checks', async () => {
+  const { watch: add, changed } = createWatchers()
+  let running = 0
+  let most = 0
+  let checks = 0
+  for (let index = 0; index < 1_000; index++) {
+    const check = async () => {
+      checks += 1
+      running += 1
+      most = Math.max(most, running)
+      await Promise.resolve()
+      running -= 1
+    }
+    add({ holder: () => ({ userId: `u${index}`, keyId: null }), check })
+  }
+  await changed({ what: 'groups', id: '' })
+  expect([checks, most]).toEqual([1_000, 16])
 })
 
 test.each(['invalid_token', 'permission_denied'] as const)(

@@ -74,6 +74,7 @@ export function responsesSocket({
       }
       const data = createHandlers(sockets, {
         service,
+        auth,
         authorize: () => authorize(auth, request, { permission, scope: 'inference' }),
         memory: memories.open(),
         config,

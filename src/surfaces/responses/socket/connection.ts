@@ -1,4 +1,5 @@
 import type { CallerContext } from '#api/endpoint.ts'
+import type { Auth } from '#auth/auth.ts'
 import { isRefusal, watchAuthorization } from '#auth/guard.ts'
 import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
@@ -19,6 +20,7 @@ import { createOutbox, type Wire } from './outbox.ts'
 
 export type ConnectionDeps = {
   service: ResponseService
+  auth: Pick<Auth, 'watch'>
   /** Authorises a request anew; throws if the principal has lost its permission. */
   authorize(): Promise<Principal>
   memory: HistoryMemory
@@ -49,7 +51,13 @@ export function openConnection(deps: ConnectionDeps, wire: Wire) {
   const outbox = createOutbox(wire, config.stream)
   const { ageMaxMs, recheckMs } = config.websocket
   const ageTimer = setTimeout(() => shutDown(tooOld(ageMaxMs)), ageMaxMs)
-  const stopWatch = watchAuthorization(() => deps.authorize(), recheckMs, revoke)
+  const { principal, keyId } = deps.context
+  const stopWatch = watchAuthorization(deps.auth, {
+    holder: () => ({ userId: principal.userId, keyId }),
+    authorizeAgain: () => deps.authorize(),
+    periodMs: recheckMs,
+    onRefused: revoke,
+  })
   const waiting: CreateFrame[] = []
   let running: AbortController | null = null
   let shutdown: Shutdown | null = null
