@@ -10,6 +10,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
+import { roleCommand, threadProgram } from '#lib/own-program.ts'
 import { withTimeLimit } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
 import { awaitDataFolder, type FolderWait } from './data-folder.ts'
@@ -73,8 +74,7 @@ async function createCluster(clusterFolder: string): Promise<void> {
   if (existsSync(clusterFolder)) removeEmptyFolder(clusterFolder)
   removeUnfinished(clusterFolder)
   const unfinished = mkdtempSync(clusterFolder + unfinishedSuffix)
-  const program = join(import.meta.dir, 'pglite-create.ts')
-  const child = Bun.spawn([process.execPath, program, unfinished], {
+  const child = Bun.spawn(roleCommand('create-database', unfinished), {
     env: creatorEnvironment,
     stdio: ['ignore', 'ignore', 'pipe'],
   })
@@ -163,7 +163,7 @@ async function superviseEngine(files: EngineFiles, log: Pick<Log, 'error'>) {
 async function startWorker(files: EngineFiles): Promise<Worker> {
   // A stale socket file makes the server spin.
   rmSync(files.socketPath, { force: true })
-  const worker = new Worker(new URL('./pglite-worker.ts', import.meta.url))
+  const worker = new Worker(threadProgram(new URL('./pglite-worker.ts', import.meta.url)))
   const report = await send(worker, { type: 'open', ...files })
   if (report.type === 'open') return worker
   worker.terminate()

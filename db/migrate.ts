@@ -1,11 +1,8 @@
-import { join } from 'node:path'
-import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { drizzle } from 'drizzle-orm/postgres-js'
-import { migrate } from 'drizzle-orm/postgres-js/migrator'
 import type { Sql } from 'postgres'
+import { migrations } from './migration-files.ts'
 import { DatabaseStartError } from './start-error.ts'
 
-const migrationsFolder = join(import.meta.dir, 'migrations')
 /** Arbitrary; the same in every version of this program. */
 const migrationLock = 7_420_136_559
 /** How long a start waits for the migration of another process. */
@@ -22,7 +19,7 @@ export async function migrateDatabase(client: Sql): Promise<void> {
     await createVectorExtension(client)
     await requireVectorVersion(client)
     await rejectUnknownMigrations(client)
-    await migrate(drizzle(client), { migrationsFolder })
+    await applyMigrations(client)
     // Also releases the lock: all clients of the embedded engine share one session.
     await client`discard all`.simple()
   } catch (error) {
@@ -30,6 +27,19 @@ export async function migrateDatabase(client: Sql): Promise<void> {
     throw new DatabaseStartError(`The database cannot be migrated: ${rootMessage(error)}.`, {
       cause: error,
     })
+  }
+}
+
+/** The migrator of drizzle reads a folder; a binary has none, so this calls what it calls. */
+async function applyMigrations(client: Sql): Promise<void> {
+  const { dialect, session } = drizzle(client) as unknown as MigratorInternals
+  await dialect.migrate(migrations, session, {})
+}
+
+type MigratorInternals = {
+  readonly session: object
+  readonly dialect: {
+    migrate(files: typeof migrations, session: object, settings: object): Promise<void>
   }
 }
 
@@ -70,7 +80,7 @@ export type MigrationState = {
 }
 
 export async function readMigrationState(client: Sql): Promise<MigrationState> {
-  const known = new Set(readMigrationFiles({ migrationsFolder }).map((file) => file.folderMillis))
+  const known = new Set(migrations.map((file) => file.folderMillis))
   const [found] =
     await client`select to_regclass('drizzle.__drizzle_migrations') is not null as yes`
   if (found?.['yes'] !== true) return { applied: 0, pending: known.size, unknown: 0 }

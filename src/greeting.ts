@@ -1,6 +1,7 @@
 import { signDevelopmentToken } from './auth/tokens.ts'
 import { clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
+import { commandLine } from './lib/own-program.ts'
 
 /** The validity of the printed token: 30 days. */
 const tokenValidS = 2_592_000
@@ -17,7 +18,7 @@ export async function renderGreeting(config: Config, port: number): Promise<stri
   const model = config.upstream.length === 0 ? 'demo' : '<a model of GET /v1/models>'
   return `
 Sluice listens on http://${host}:${port}. No identity provider is configured, so this is a
-development token; create others with: bun run token --sub NAME --groups a,b
+development token; create others with: ${commandLine('token')} --sub NAME --groups a,b
 
 curl -N http://${host}:${port}/v1/responses \\
   -H 'Authorization: Bearer ${token}' \\

@@ -1,14 +1,16 @@
 // Plain JavaScript without static imports, which any version of Node reads, and nothing that needs an
 // installed package, so that it can say what is missing.
-void main().then(process.exit)
+void main().then((code) => {
+  if (code !== undefined) process.exit(code)
+})
 
 async function main() {
   if (process.versions.bun === undefined) return fail(await wrongRuntime())
   const { runtimeFault } = await import('./runtime.ts')
   const fault = runtimeFault(process.versions)
   if (fault !== null) return fail(fault)
-  const { start } = await import('./start.ts').catch(explainMissingPackage)
-  return start === undefined ? 1 : start()
+  const { run } = await import('./cli.ts')
+  return run(process.argv.slice(2)).catch(explainMissingPackage)
 }
 
 async function wrongRuntime() {
@@ -22,8 +24,7 @@ async function wrongRuntime() {
 function explainMissingPackage(error = new Error()) {
   const specifier = 'specifier' in error ? String(error.specifier) : ''
   if (specifier === '' || /^[.#/]/.test(specifier)) throw error
-  fail(`The package ${specifier} is not installed. Run: bun install --production`)
-  return { start: undefined }
+  return fail(`The package ${specifier} is not installed. Run: bun install --production`)
 }
 
 function fail(sentence = '') {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import manifest from '#package.json' with { type: 'json' }
 
 /** Why this Bun cannot run Sluice, in one sentence; null if it can. */
 export function runtimeFault({ bun }: { readonly bun: string }): string | null {
@@ -9,8 +9,7 @@ export function runtimeFault({ bun }: { readonly bun: string }): string | null {
 
 /** From `engines` of package.json, which is `>=` and a version. */
 function neededVersion(): string {
-  const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
-  return engines.bun.replace('>=', '')
+  return manifest.engines.bun.replace('>=', '')
 }
 
 function isOlder(version: string, than: string): boolean {

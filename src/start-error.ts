@@ -1,4 +1,4 @@
-/** Why the process cannot start, in one sentence for the operator, without secrets. */
+/** Why a command cannot do what it was asked for, in one sentence for the operator, without secrets. */
 export class StartError extends Error {
   override readonly name = 'StartError'
 }

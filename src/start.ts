@@ -1,30 +1,22 @@
-import { DatabaseStartError } from '#db/start-error.ts'
 import { loadOrCreateDevSecret } from './auth/dev-secret.ts'
-import { ArgumentError, readOptions } from './config/arguments.ts'
-import { ConfigError, loadConfigFromProcess } from './config/load.ts'
+import { readOptions } from './config/arguments.ts'
+import { loadConfigFromProcess } from './config/load.ts'
 import type { Config } from './config/schema.ts'
 import { upstreamFaults } from './inference/upstreams/index.ts'
+import { commandLine } from './lib/own-program.ts'
 import { openProcessLog } from './process-log.ts'
 import { engineFaults } from './speech/engines/registry.ts'
 import { StartError } from './start-error.ts'
-
-// `bun start` runs the supervisor, which runs main.ts again for each worker. Each role imports only
-// what it needs, so the supervisor stays small.
-const isWorker = process.argv[2] === 'worker'
-const isFirstStart = process.argv[3] === 'first'
-const workerIndex = Number(process.argv[4] ?? 0)
+import type { Log } from './telemetry/log.ts'
 
 const usage = `
-Usage: bun start
+Usage: ${commandLine('serve')}
 
 Serves the gateway, by default on http://127.0.0.1:8080 with an embedded database in ./data.
 Configuration comes from ./sluice.toml (or the file of SLUICE_CONFIG) and from environment variables
 such as HOST, PORT, DATABASE_URL and SLUICE_UPSTREAM_URL; docs/configuration.md lists all of them.
 
-Other commands, each with --help:
-  bun run config   prints the effective configuration
-  bun run doctor   checks that every dependency is reachable
-  bun run token    prints a development token`
+--help prints this, ${commandLine('config')} the effective configuration.`
 
 const program = {
   usage,
@@ -39,50 +31,46 @@ const program = {
   },
 }
 
-/** Runs the supervisor or a worker; resolves with the exit code of the process. */
-export async function start(): Promise<number> {
-  try {
-    if (!isWorker && readOptions(process.argv.slice(2), program) === null) return 0
-    const loaded = loadConfigFromProcess([upstreamFaults, engineFaults])
-    const { config, isDevelopment } = withDevelopmentDefaults(loaded)
-    return await runRole(config, { isDevelopment, configuredHost: loaded.host })
-  } catch (error) {
-    const isForOperator =
-      error instanceof ArgumentError ||
-      error instanceof ConfigError ||
-      error instanceof DatabaseStartError ||
-      error instanceof StartError
-    process.stderr.write(`${isForOperator ? error.message : Bun.inspect(error)}\n`)
-    return 1
-  }
-}
-
-async function runRole(
-  config: Config,
-  start: { isDevelopment: boolean; configuredHost: string },
-): Promise<number> {
-  const { log, flush } = openProcessLog(config)
-  process.on('unhandledRejection', (error) => log.error('unhandled rejection', { error }))
-  process.on('uncaughtException', (error) => log.error('uncaught exception', { error }))
-  try {
-    if (isWorker) {
-      const { serve } = await import('./worker.ts')
-      await serve(
-        { ...config, workerIndex },
-        { log, printGreeting: start.isDevelopment && isFirstStart },
-      )
-      return 0
-    }
+/** Runs the supervisor, which starts a process for each worker; resolves with the exit code. */
+export async function start(args: readonly string[]): Promise<number> {
+  if (readOptions(args, program) === null) return 0
+  return runWithLog(async (config, { log, configuredHost }) => {
     for (const { name, use } of config.formerNames) {
       log.warn('configuration key deprecated', { key: name, use })
     }
-    if (start.configuredHost !== config.host) {
+    if (configuredHost !== config.host) {
       log.warn('no JWT_SECRET and no JWT_JWKS_URL: listening on loopback only', {
         host: config.host,
       })
     }
+    // Each process imports only what it needs, so the supervisor stays small.
     const { supervise } = await import('./supervisor.ts')
-    return await supervise(config, log)
+    return supervise(config, log)
+  })
+}
+
+/** Runs a worker; the first argument is `first` or `other`, the second its index. */
+export async function startWorker([role, index = '0']: readonly string[]): Promise<number> {
+  return runWithLog(async (config, { log, isDevelopment }) => {
+    const { serve } = await import('./worker.ts')
+    const printGreeting = isDevelopment && role === 'first'
+    await serve({ ...config, workerIndex: Number(index) }, { log, printGreeting })
+    return 0
+  })
+}
+
+type RunConfig = { log: Log; isDevelopment: boolean; configuredHost: string }
+
+async function runWithLog(
+  run: (config: Config, context: RunConfig) => Promise<number>,
+): Promise<number> {
+  const loaded = loadConfigFromProcess([upstreamFaults, engineFaults])
+  const { config, isDevelopment } = withDevelopmentDefaults(loaded)
+  const { log, flush } = openProcessLog(config)
+  process.on('unhandledRejection', (error) => log.error('unhandled rejection', { error }))
+  process.on('uncaughtException', (error) => log.error('uncaught exception', { error }))
+  try {
+    return await run(config, { log, isDevelopment, configuredHost: loaded.host })
   } finally {
     await flush()
   }

@@ -1,8 +1,8 @@
-import { fileURLToPath } from 'node:url'
 import type { Subprocess } from 'bun'
 import { childEnvironment } from './config/load.ts'
 import type { Config } from './config/schema.ts'
 import { sleep } from './lib/deadline.ts'
+import { roleCommand } from './lib/own-program.ts'
 import { onNpxExit } from './npx-exit.ts'
 import { cannotListen } from './start-error.ts'
 import type { Log } from './telemetry/log.ts'
@@ -104,8 +104,7 @@ async function runWorker(
 ): Promise<WorkerExit> {
   const startedAt = performance.now()
   let wasReady = false
-  const program = fileURLToPath(new URL('./main.ts', import.meta.url))
-  const worker = Bun.spawn([process.execPath, program, 'worker', role, String(index)], {
+  const worker = Bun.spawn(roleCommand('worker', role, String(index)), {
     env: childEnvironment({ ...workerEnvironment, PORT: String(state.port) }),
     stdio: ['ignore', 'inherit', 'inherit'],
     ipc: ({ port }: WorkerMessage) => {

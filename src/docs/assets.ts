@@ -1,33 +1,44 @@
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
+import { readOwnFile } from '#lib/own-program.ts'
 
 const script = 'text/javascript; charset=utf-8'
 const styles = 'text/css; charset=utf-8'
 
 /**
  * The files that the pages load: the bundles of the documentation packages, and our own scripts that
- * start them. The packages are resolved when a page first loads the file, so an installation without
- * them starts.
+ * start them. Resolved when a page first loads the file, so an installation without them starts.
  */
 const sources = {
   'swagger-ui.js': {
     type: script,
-    url: () => import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'),
+    path: () => import('swagger-ui-dist/swagger-ui-bundle.js', { with: { type: 'file' } }),
   },
   'swagger-ui.css': {
     type: styles,
-    url: () => import.meta.resolve('swagger-ui-dist/swagger-ui.css'),
+    path: () => import('swagger-ui-dist/swagger-ui.css', { with: { type: 'file' } }),
   },
   // The Fastify plugin ships the browser bundle of @scalar/api-reference without its 286 packages.
   // Since 1.62.1 it inlines the bundle into its own code, so 1.60.0 is the last usable version.
   'scalar.js': {
     type: script,
-    url: () =>
-      new URL('js/standalone.js', import.meta.resolve('@scalar/fastify-api-reference')).href,
+    path: () =>
+      import('../../node_modules/@scalar/fastify-api-reference/dist/js/standalone.js', {
+        with: { type: 'file' },
+      }),
   },
-  'open-document.js': { type: script, url: () => ownFile('open-document.js') },
-  'start-swagger.js': { type: script, url: () => ownFile('start-swagger.js') },
-  'start-scalar.js': { type: script, url: () => ownFile('start-scalar.js') },
+  'open-document.js': {
+    type: script,
+    path: () => import('./pages/open-document.js', { with: { type: 'file' } }),
+  },
+  'start-swagger.js': {
+    type: script,
+    path: () => import('./pages/start-swagger.js', { with: { type: 'file' } }),
+  },
+  'start-scalar.js': {
+    type: script,
+    path: () => import('./pages/start-scalar.js', { with: { type: 'file' } }),
+  },
 }
 
 export type AssetName = keyof typeof sources
@@ -41,9 +52,9 @@ export type Assets = {
 
 export function createAssets(): Assets {
   const files = new Map<string, () => Promise<StaticFile>>(
-    Object.entries(sources).map(([name, { type, url }]) => [
+    Object.entries(sources).map(([name, { type, path }]) => [
       name,
-      lazy(() => loadStaticFile(type, async () => Bun.file(new URL(url())).bytes())),
+      lazy(() => loadStaticFile(type, async () => readOwnFile((await path()).default))),
     ]),
   )
   const open = async (name: string) => (await files.get(name)?.()) ?? null
@@ -57,10 +68,6 @@ export function createAssets(): Assets {
       return file?.hash === hash ? file : null
     },
   }
-}
-
-function ownFile(name: string): string {
-  return new URL(`pages/${name}`, import.meta.url).href
 }
 
 /** A file that never changes while the process runs. It is compressed once. */

@@ -1,4 +1,3 @@
-/** `bun run doctor` checks that every dependency is reachable and configured. */
 import { clock } from '#clock.ts'
 import { readOptions } from '#config/arguments.ts'
 import { ConfigError, loadConfigFromProcess, programEnvironment } from '#config/load.ts'
@@ -6,6 +5,7 @@ import type { Config } from '#config/schema.ts'
 import { secretsOf } from '#config/secrets.ts'
 import { createTransport } from '#inference/transport/create-transport.ts'
 import { upstreamFaults } from '#inference/upstreams/index.ts'
+import { commandLine } from '#lib/own-program.ts'
 import { withTimeLimit } from '#lib/time-limit.ts'
 import { modules } from '#modules.ts'
 import { engineFaults } from '#speech/engines/registry.ts'
@@ -27,7 +27,7 @@ const transportLimits = {
 }
 
 const usage = `
-Usage: bun run doctor [--json]
+Usage: ${commandLine('doctor')} [--json]
 
 Checks that every dependency is reachable and configured, and says what to do about each problem.
 The exit code is 1 if a check fails. --json prints the result as an object.`
@@ -41,19 +41,16 @@ const groups: readonly CheckGroup[] = [
   ...modules.flatMap(({ doctor }) => doctor ?? []),
 ]
 
-try {
-  const options = readOptions(Bun.argv.slice(2), {
+/** The command `doctor`: checks that every dependency is reachable and configured. */
+export async function examineMachine(args: readonly string[]): Promise<number> {
+  const options = readOptions(args, {
     usage,
     options: { json: { type: 'boolean', default: false } },
   })
-  if (options !== null) {
-    const report = await diagnose()
-    process.stdout.write(options.json ? renderJson(report) : renderReport(report))
-    process.exitCode = report.ok ? 0 : 1
-  }
-} catch (error) {
-  process.stderr.write(`${error instanceof Error ? error.message : error}\n`)
-  process.exitCode = 1
+  if (options === null) return 0
+  const report = await diagnose()
+  process.stdout.write(options.json ? renderJson(report) : renderReport(report))
+  return report.ok ? 0 : 1
 }
 
 async function diagnose(): Promise<Report> {
@@ -72,7 +69,7 @@ function faultFinding(fault: string): Finding {
   return fail(
     'configuration',
     fault,
-    'Correct this key; "bun run config" prints the effective configuration.',
+    `Correct this key; "${commandLine('config')}" prints the effective configuration.`,
   )
 }
 

@@ -1,5 +1,6 @@
 import { type Finding, fail, ok } from '#doctor/finding.ts'
 import { asRecord } from '#lib/json.ts'
+import { reachableHost } from '#lib/reachable-host.ts'
 import { cannotListen } from '#start-error.ts'
 import type { CheckGroup, CheckInputs } from './check.ts'
 
@@ -21,7 +22,9 @@ export const listening: CheckGroup = {
 async function findRunning({ config, fetch: ask }: CheckInputs, signal: AbortSignal) {
   const place = `${config.host}:${config.port}`
   try {
-    const answer = await ask(`http://${reachable(config.host)}:${config.port}/readyz`, { signal })
+    const answer = await ask(`http://${reachableHost(config.host)}:${config.port}/readyz`, {
+      signal,
+    })
     const { status } = asRecord(await answer.json())
     if (answer.status === 200 && status === 'ok')
       return ok(check, `a server is running at ${place}`)
@@ -31,13 +34,6 @@ async function findRunning({ config, fetch: ask }: CheckInputs, signal: AbortSig
     const isSyntax = error instanceof SyntaxError
     return isSyntax ? taken(place) : null
   }
-}
-
-/** The address to connect to for a wildcard listen address. */
-function reachable(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1'
-  if (host === '::') return '[::1]'
-  return host.includes(':') ? `[${host}]` : host
 }
 
 function taken(place: string): Finding {

@@ -1,5 +1,6 @@
-import { fileURLToPath } from 'node:url'
+import cl100k from 'gpt-tokenizer/data/cl100k_base.tiktoken' with { type: 'file' }
 import { AppError } from '#lib/errors.ts'
+import { readOwnFile } from '#lib/own-program.ts'
 
 /** The tokenizer of OpenAI's embedding models, with which SDKs encode before they know the model. */
 const encoding = 'cl100k_base'
@@ -25,7 +26,7 @@ let vocabulary: Promise<readonly string[]> | undefined
 
 /** The bytes of each token in base64. Line n of the file is `<base64> n`. */
 async function loadVocabulary(): Promise<readonly string[]> {
-  const path = fileURLToPath(import.meta.resolve(`gpt-tokenizer/data/${encoding}.tiktoken`))
-  const lines = (await Bun.file(path).text()).trimEnd().split('\n')
+  const text = new TextDecoder().decode(await readOwnFile(cl100k))
+  const lines = text.trimEnd().split('\n')
   return lines.map((line) => line.slice(0, line.indexOf(' ')))
 }

@@ -1,12 +1,7 @@
-/**
- * A program: `bun run llama:install` installs the local model runtime from the package registry and
- * verifies it. `--gpu` includes GPU support, which is several hundred megabytes.
- */
-
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readOptions } from '#config/arguments.ts'
-import { loadConfigFromProcess } from '#config/load.ts'
+import { childEnvironment, loadConfigFromProcess } from '#config/load.ts'
 import { upstreamFaults } from '#inference/upstreams/index.ts'
 import { loadPackage } from '#inference/upstreams/llama/child-model.ts'
 import {
@@ -15,26 +10,27 @@ import {
   packageVersion,
   platformPackages,
 } from '#inference/upstreams/llama/package.ts'
+import { bunCommand, commandLine } from '#lib/own-program.ts'
 import { engineFaults } from '#speech/engines/registry.ts'
+import { StartError } from '#start-error.ts'
 import { llamaFolder } from './llama-config.ts'
 
 const usage = `
-Usage: bun run llama:install [--gpu]
+Usage: ${commandLine('llama install')} [--gpu]
 
 Installs the local model runtime into the data folder and verifies it. --gpu adds CUDA and Vulkan.`
 
-try {
-  const options = readOptions(Bun.argv.slice(2), {
+/**
+ * The command `llama install`: installs the local model runtime from the package registry and verifies
+ * it. `--gpu` includes GPU support, which is several hundred megabytes.
+ */
+export async function installLlama(args: readonly string[]): Promise<number> {
+  const options = readOptions(args, {
     usage,
     options: { gpu: { type: 'boolean', default: false } },
   })
-  if (options !== null) await run(options.gpu)
-} catch (error) {
-  process.stderr.write(`${error instanceof Error ? error.message : error}\n`)
-  process.exitCode = 1
-}
-
-async function run(gpu: boolean): Promise<void> {
+  if (options === null) return 0
+  const { gpu } = options
   const folder = llamaFolder(loadConfigFromProcess([upstreamFaults, engineFaults]))
   await install(folder, packagesFor(gpu))
   const processor = await verify(folder, gpu)
@@ -42,12 +38,14 @@ async function run(gpu: boolean): Promise<void> {
     `${packageName} ${packageVersion} is in ${folder} and runs models on the ${processor}.\n` +
       'Installed GGUF models are available from now on; a running gateway detects it.\n',
   )
+  return 0
 }
 
 function packagesFor(withGpu: boolean): readonly string[] {
   const { platform, arch } = process
   const parts = platformPackages({ platform, arch }, withGpu)
-  if (parts.length === 0) throw new Error(`There is no ${packageName} for ${platform} on ${arch}.`)
+  if (parts.length === 0)
+    throw new StartError(`There is no ${packageName} for ${platform} on ${arch}.`)
   return [packageName, ...parts].map((name) => `${name}@${packageVersion}`)
 }
 
@@ -57,11 +55,13 @@ async function install(folder: string, packages: readonly string[]): Promise<voi
   writeFileSync(join(folder, 'package.json'), '{ "private": true }\n')
   // Optional dependencies are other platforms; install scripts would download and compile.
   const flags = ['--cwd', folder, '--exact', '--omit', 'optional', '--ignore-scripts']
-  const child = Bun.spawn([process.execPath, 'add', ...flags, ...packages], {
+  const { command, environment } = bunCommand('add', ...flags, ...packages)
+  const child = Bun.spawn(command, {
+    env: childEnvironment(environment),
     stdio: ['ignore', 'inherit', 'inherit'],
   })
   const code = await child.exited
-  if (code !== 0) throw new Error(`The installation ended with code ${code}.`)
+  if (code !== 0) throw new StartError(`The installation ended with code ${code}.`)
 }
 
 async function verify(folder: string, gpu: boolean): Promise<string> {
@@ -72,6 +72,6 @@ async function verify(folder: string, gpu: boolean): Promise<string> {
     return found === false ? 'CPU' : `GPU (${found})`
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    throw new Error(`${packageName} was installed but does not work: ${reason}`)
+    throw new StartError(`${packageName} was installed but does not work: ${reason}`)
   }
 }

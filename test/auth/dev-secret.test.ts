@@ -88,9 +88,9 @@ describe('a development token', () => {
 
 describe('bun run token', () => {
   async function run(args: readonly string[], environment: Record<string, string> = {}) {
-    const program = join(import.meta.dir, '../../src/auth/token-command.ts')
+    const program = join(import.meta.dir, '../../src/main.ts')
     const beganS = unixSeconds(new Date())
-    const child = Bun.spawn([process.execPath, program, ...args], {
+    const child = Bun.spawn([process.execPath, program, 'token', ...args], {
       cwd: tmpdir(),
       env: { SLUICE_DATA: folder, ...environment },
       stderr: 'pipe',

@@ -5,11 +5,11 @@ import { inheritedEnvironment, stopProcesses, temporaryFolder } from '#test/supp
 
 afterAll(stopProcesses)
 
-const program = join(import.meta.dir, '../../src/print-config.ts')
+const program = join(import.meta.dir, '../../src/main.ts')
 const secret = 'a-secret-for-tests-of-at-least-32-characters'
 
 async function printConfig(environment: Record<string, string>) {
-  const child = Bun.spawn([process.execPath, program], {
+  const child = Bun.spawn([process.execPath, program, 'config'], {
     cwd: temporaryFolder(),
     env: { ...inheritedEnvironment(), JWT_SECRET: secret, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -62,16 +62,12 @@ test.each(['mysql', 'mariadb', 'sqlite', 'mongodb'])('a %s database is refused',
   ])
 })
 
-const programs = [
-  'src/main.ts',
-  'src/print-config.ts',
-  'src/auth/token-command.ts',
-  'src/doctor/doctor.ts',
-  'src/models/llama-install.ts',
-]
+const program = join(import.meta.dir, '../../src/main.ts')
+const commands = ['', 'serve', 'token', 'doctor', 'config', 'health', 'migrate', 'llama install']
 
-async function run(program: string, option: string) {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, '../..', program), option], {
+async function run(command: string, option: string) {
+  const words = command.split(' ').filter(Boolean)
+  const child = Bun.spawn([process.execPath, program, ...words, option], {
     cwd: temporaryFolder(),
     env: inheritedEnvironment(),
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -84,15 +80,15 @@ async function run(program: string, option: string) {
   return { stdout, stderr, code }
 }
 
-describe.each(programs)('%s', (program) => {
+describe.each(commands)('command "%s"', (command) => {
   test.each(['--help', '-h'])('prints its usage for %s', async (option) => {
-    const { stdout, stderr, code } = await run(program, option)
+    const { stdout, stderr, code } = await run(command, option)
     expect({ stderr, code }).toEqual({ stderr: '', code: 0 })
     expect(stdout).toStartWith('Usage: bun ')
   })
 
   test('refuses an unknown option with a suggestion', async () => {
-    const { stdout, stderr, code } = await run(program, '--hepl')
+    const { stdout, stderr, code } = await run(command, '--hepl')
     expect({ stdout, stderr, code }).toEqual({
       stdout: '',
       stderr: 'Unknown option --hepl; did you mean --help? See --help.\n',
@@ -102,9 +98,18 @@ describe.each(programs)('%s', (program) => {
 })
 
 test('an option for what a variable sets names the variable', async () => {
-  const { stderr, code } = await run('src/main.ts', '--port=9000')
+  const { stderr, code } = await run('', '--port=9000')
   expect({ stderr, code }).toEqual({
     stderr: 'Unknown option --port; set the variable PORT instead.\n',
+    code: 1,
+  })
+})
+
+test('an unknown command is refused with a suggestion', async () => {
+  const { stdout, stderr, code } = await run('docter', '--json')
+  expect({ stdout, stderr, code }).toEqual({
+    stdout: '',
+    stderr: 'Unknown command docter; did you mean doctor? See --help.\n',
     code: 1,
   })
 })

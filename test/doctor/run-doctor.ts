@@ -24,7 +24,7 @@ export type DoctorOptions = {
   dataFolder?: string
 }
 
-const program = join(import.meta.dir, '../../src/doctor/doctor.ts')
+const program = join(import.meta.dir, '../../src/main.ts')
 const jwtSecret = 'a-secret-for-tests-of-at-least-32-characters'
 
 export async function runDoctor(options: DoctorOptions = {}): Promise<DoctorRun> {
@@ -56,7 +56,7 @@ export async function runDoctor(options: DoctorOptions = {}): Promise<DoctorRun>
 export async function runProgram(args: readonly string[], options: DoctorOptions = {}) {
   const cwd = temporaryFolder()
   if (options.toml !== undefined) writeFileSync(join(cwd, 'sluice.toml'), options.toml)
-  const child = Bun.spawn([process.execPath, program, ...args], {
+  const child = Bun.spawn([process.execPath, program, 'doctor', ...args], {
     cwd,
     env: {
       ...inheritedEnvironment(),

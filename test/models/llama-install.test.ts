@@ -6,12 +6,12 @@ import { packageFault } from '#inference/upstreams/llama/package.ts'
 import { lacksLlama } from '#test/support/llama.ts'
 import { inheritedEnvironment } from '#test/support/process.ts'
 
-const program = join(import.meta.dir, '../../src/models/llama-install.ts')
+const program = join(import.meta.dir, '../../src/main.ts')
 const data = mkdtempSync(join(tmpdir(), 'sluice-install-'))
 afterAll(() => rmSync(data, { recursive: true, force: true }))
 
 async function run(...args: string[]) {
-  const child = Bun.spawn([process.execPath, program, ...args], {
+  const child = Bun.spawn([process.execPath, program, 'llama', 'install', ...args], {
     cwd: data,
     env: { ...inheritedEnvironment(), SLUICE_DATA: './kept' },
     stdio: ['ignore', 'pipe', 'pipe'],

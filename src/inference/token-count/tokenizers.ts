@@ -1,4 +1,5 @@
 import { canOpen } from '#lib/descriptors.ts'
+import { threadProgram } from '#lib/own-program.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
 import { cutText } from './cut-text.ts'
@@ -61,7 +62,7 @@ export function createTokenizers({ log }: { log: Pick<Log, 'warn'> }): Tokenizer
     for (const [id, report] of [...pending]) report({ id, type: 'failed', reason })
   }
   const startThread = (): Worker => {
-    const started = new Worker(new URL('./tokenizer-thread.ts', import.meta.url))
+    const started = new Worker(threadProgram(new URL('./tokenizer-thread.ts', import.meta.url)))
     started.unref()
     started.onmessage = ({ data }: MessageEvent<CountReport>) => pending.get(data.id)?.(data)
     started.onerror = ({ message }) => terminate(message)

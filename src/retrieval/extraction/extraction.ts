@@ -1,6 +1,6 @@
-import { fileURLToPath } from 'node:url'
 import type { Config } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
+import { roleCommand } from '#lib/own-program.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
 import { type ChildOutput, type ChildRequest, readOutput, textFormatOf } from './child-protocol.ts'
@@ -48,8 +48,6 @@ const childEnvironment = {
   // The default reservation exceeds the memory limit; without any, the child is thirty times slower.
   BUN_JSC_jitMemoryReservationSize: String(32 * 1024 * 1024),
 }
-
-const program = fileURLToPath(new URL('./child.ts', import.meta.url))
 
 export type Extraction = ReturnType<typeof createExtraction>
 
@@ -155,7 +153,7 @@ function ocrOf({ ocrLanguages, ocrPagesMax, extractMs }: ExtractionLimits): OcrR
 
 /** Without `prlimit`, only time is limited. */
 function limitedCommand(limits: ExtractionLimits, log: Pick<Log, 'warn'>): string[] {
-  const command = [process.execPath, program]
+  const command = roleCommand('extract-text')
   const prlimit = Bun.which('prlimit')
   if (prlimit === null) {
     log.warn('prlimit not found, memory of text extraction is not limited')

@@ -1,5 +1,5 @@
-import { fileURLToPath } from 'node:url'
 import { AppError } from '#lib/errors.ts'
+import { roleCommand } from '#lib/own-program.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
 import { ModelCall } from './model-call.ts'
@@ -24,8 +24,6 @@ const outputAfterExitMs = 1_000
 /** The `Retry-After` when memory is insufficient. */
 const memoryRetryS = 60
 
-const program = fileURLToPath(new URL('./child.ts', import.meta.url))
-
 /** A child process that runs one model. The owner stops it. */
 export class ModelProcess {
   /** Resolves with the context size; rejects with an `AppError` if the model cannot be loaded. */
@@ -47,7 +45,7 @@ export class ModelProcess {
     this.loaded = this.#loading.promise
     // There may be no caller that awaits it.
     this.loaded.catch(() => {})
-    this.#child = Bun.spawn([process.execPath, '--no-install', program], {
+    this.#child = Bun.spawn(roleCommand('run-model'), {
       // Outside the project, so no developer configuration applies.
       cwd: '/',
       env: { ...options.environment },

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
+import { commandLine } from '#lib/own-program.ts'
 
 /**
  * The package that contains llama.cpp. It is not a dependency, because it is larger than all other
@@ -10,7 +11,7 @@ import { isRecord, parseJson } from '#lib/json.ts'
 export const packageName = 'node-llama-cpp'
 /** The only supported version: Sluice uses interfaces outside the package's compatibility promise. */
 export const packageVersion = '3.22.1'
-export const installCommand = 'bun run llama:install'
+export const installCommand = commandLine('llama install')
 
 /** The version that is installed in a folder; null if none is. */
 function installedVersion(folder: string): string | null {

@@ -1,5 +1,6 @@
-import { fileURLToPath } from 'node:url'
 import { init, type WrappedPdfiumModule } from '@embedpdf/pdfium'
+import program from '@embedpdf/pdfium/pdfium.wasm' with { type: 'file' }
+import { readOwnFile } from '#lib/own-program.ts'
 import { UnreadableFile } from '../unreadable.ts'
 
 /** PDFium, compiled to WebAssembly: the parser and renderer of a browser, with all predefined CMaps. */
@@ -20,8 +21,7 @@ export type Pdf = {
 
 /** The process reads one file, so that nothing is released at the end. */
 export async function openPdf(bytes: Uint8Array): Promise<Pdf> {
-  const program = fileURLToPath(import.meta.resolve('@embedpdf/pdfium/pdfium.wasm'))
-  const pdfium = await init({ wasmBinary: await Bun.file(program).arrayBuffer() })
+  const pdfium = await init({ wasmBinary: (await readOwnFile(program)).buffer })
   pdfium.PDFiumExt_Init()
   const document = pdfium.FPDF_LoadCustomDocument(fileAccess(pdfium, bytes), '')
   if (document === 0) {

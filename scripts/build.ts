@@ -1,0 +1,105 @@
+/**
+ * `bun run build` writes what is released into `dist`: the npm package, which is also the bundle, and
+ * the single binary of this platform.
+ */
+import { chmodSync, cpSync, mkdirSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { type BunPlugin, zstdCompress } from 'bun'
+import manifest from '../package.json' with { type: 'json' }
+import { releaseManifest } from './release-manifest.ts'
+
+const root = join(import.meta.dir, '..')
+/** The main program, then its threads (`threadProgram` in src/lib/own-program.ts). */
+const entrypoints = [
+  'src/main.ts',
+  'db/pglite-worker.ts',
+  'src/inference/token-count/tokenizer-thread.ts',
+].map((path) => join(root, path))
+/** LGPL: installed separately, so that everybody may replace it. */
+const external = ['mpg123-decoder']
+/** Level 19 takes ten seconds and saves another 2 MB of 130. */
+const compressionLevel = 19
+
+/** Files that are read as a whole. The vector extension is a gzip archive already. */
+const compressFiles: BunPlugin = {
+  name: 'compress files',
+  setup(build) {
+    const cache = new Map<string, Promise<Buffer>>()
+    const filter =
+      /\.(wasm|data|tiktoken)$|\/(swagger-ui-bundle|standalone)\.js$|\/swagger-ui\.css$/
+    build.onLoad({ filter }, async ({ path }) => {
+      const compressed = cache.get(path) ?? compress(path)
+      cache.set(path, compressed)
+      return { contents: await compressed, loader: 'file' }
+    })
+  },
+}
+
+async function compress(path: string): Promise<Buffer> {
+  return zstdCompress(await Bun.file(path).bytes(), { level: compressionLevel })
+}
+
+/** A binary has no folder of migrations, so the module that reads it becomes what it read. */
+const inlineMigrations: BunPlugin = {
+  name: 'inline migrations',
+  setup(build) {
+    build.onLoad({ filter: /\/db\/migration-files\.ts$/ }, async ({ path }) => {
+      const { migrations } = await import(path)
+      return { contents: `export const migrations = ${JSON.stringify(migrations)}`, loader: 'js' }
+    })
+  },
+}
+
+const common = {
+  entrypoints,
+  root,
+  target: 'bun',
+  splitting: true,
+  // Names stay, because Elysia reads the sources of handlers, and for stack traces.
+  minify: { whitespace: true, syntax: true, identifiers: false },
+  naming: { entry: '[name].[ext]', chunk: 'chunk-[hash].[ext]', asset: '[name]-[hash].[ext]' },
+  external,
+  plugins: [compressFiles, inlineMigrations],
+} satisfies Partial<Bun.BuildConfig>
+
+const { values } = parseArgs({
+  options: { out: { type: 'string', default: join(root, 'dist') }, target: { type: 'string' } },
+})
+const dist = values.out
+const packageFolder = join(dist, 'npm')
+
+rmSync(dist, { recursive: true, force: true })
+mkdirSync(join(packageFolder, 'bin'), { recursive: true })
+await buildPackage()
+await buildBinary()
+
+/** The bundle and its files, as a package. */
+async function buildPackage(): Promise<void> {
+  await Bun.build({
+    ...common,
+    define: { SLUICE_FORM: '"bundle"' },
+    outdir: join(packageFolder, 'lib'),
+  })
+  cpSync(join(root, 'scripts/npm-launcher.js'), join(packageFolder, 'bin/sluice.js'))
+  chmodSync(join(packageFolder, 'bin/sluice.js'), 0o755)
+  for (const name of ['README.md', 'LICENSE', 'THIRD_PARTY_NOTICES', 'CHANGELOG.md']) {
+    cpSync(join(root, name), join(packageFolder, name))
+  }
+  await Bun.write(join(packageFolder, 'package.json'), releaseManifest(manifest))
+}
+
+async function buildBinary(): Promise<void> {
+  const outfile = join(dist, 'sluice')
+  await Bun.build({
+    ...common,
+    define: { SLUICE_FORM: '"binary"' },
+    compile: {
+      outfile,
+      // The folder that it is started in must not change what it runs.
+      autoloadBunfig: false,
+      ...(values.target === undefined ? {} : { target: values.target as Bun.Build.CompileTarget }),
+    },
+  })
+  process.stdout.write(`${outfile}: ${(statSync(outfile).size / 1e6).toFixed(1)} MB\n`)
+}

@@ -1,0 +1,138 @@
+import { DatabaseStartError } from '#db/start-error.ts'
+import { version } from '#package.json'
+import { ArgumentError } from './config/arguments.ts'
+import { commandLine, type Role } from './lib/own-program.ts'
+import { suggestionFor } from './lib/suggestion.ts'
+import { StartError } from './start-error.ts'
+
+type Command = {
+  readonly summary: string
+  /** Resolves with the exit code. Imports what it needs, so that the others start fast. */
+  readonly run: (args: readonly string[]) => Promise<number>
+}
+
+const commands: Readonly<Record<string, Command>> = {
+  serve: {
+    summary: 'serves the gateway (the default)',
+    run: async (args) => (await import('./start.ts')).start(args),
+  },
+  token: {
+    summary: 'prints a development token',
+    run: async (args) => (await import('./auth/token-command.ts')).printToken(args),
+  },
+  doctor: {
+    summary: 'checks that every dependency is reachable and configured',
+    run: async (args) => (await import('./doctor/doctor.ts')).examineMachine(args),
+  },
+  config: {
+    summary: 'prints the effective configuration without secrets',
+    run: async (args) => (await import('./print-config.ts')).printConfig(args),
+  },
+  health: {
+    summary: 'exits with 0 if a gateway on this machine is ready',
+    run: async (args) => (await import('./health-command.ts')).checkHealth(args, fetch),
+  },
+  migrate: {
+    summary: 'brings the database to the schema of this version',
+    run: async (args) => (await import('./migrate-command.ts')).migrate(args),
+  },
+  'llama install': {
+    summary: 'installs the local model runtime into the data folder',
+    run: async (args) => (await import('./models/llama-install.ts')).installLlama(args),
+  },
+}
+
+/** The processes that this program starts itself. They end themselves, except for a worker. */
+const roles: Readonly<Record<Role, (args: readonly string[]) => Promise<number | undefined>>> = {
+  worker: async (args) => (await import('./start.ts')).startWorker(args),
+  'extract-text': async () => {
+    await import('./retrieval/extraction/child.ts')
+    return undefined
+  },
+  'run-model': async () => {
+    await import('./inference/upstreams/llama/child.ts')
+    return undefined
+  },
+  'create-database': async ([folder = '']) => {
+    const { createCluster } = await import('#db/pglite-create.ts')
+    await createCluster(folder)
+    return undefined
+  },
+}
+
+/**
+ * Runs a command or a role of this program. Resolves with the exit code if the process shall end at
+ * once; otherwise it ends when nothing is left to do.
+ */
+export async function run(args: readonly string[]): Promise<number | undefined> {
+  const [first = ''] = args
+  if (isRole(first)) return roles[first](args.slice(1))
+  try {
+    const { name, rest } = findCommand(args)
+    if (name === null) return printOnly(first === '--version' ? version : usage())
+    const code = await commands[name]?.run(rest)
+    if (name === 'serve') return code
+    process.exitCode = code
+  } catch (error) {
+    if (isMissingPackage(error)) throw error
+    process.stderr.write(`${isForOperator(error) ? error.message : Bun.inspect(error)}\n`)
+    process.exitCode = 1
+  }
+  return undefined
+}
+
+function isRole(name: string): name is Role {
+  return Object.hasOwn(roles, name)
+}
+
+/** A `name` of null stands for `--help` and `--version`. */
+function findCommand(args: readonly string[]): { name: string | null; rest: readonly string[] } {
+  const [first = '', second = ''] = args
+  if (/^(--help|-h|--version)$/.test(first)) return { name: null, rest: [] }
+  if (first === '' || first.startsWith('-')) return { name: 'serve', rest: args }
+  for (const [name, rest] of [
+    [first, args.slice(1)],
+    [`${first} ${second}`, args.slice(2)],
+  ] as const) {
+    if (Object.hasOwn(commands, name)) return { name, rest }
+  }
+  const within = Object.keys(commands).filter((name) => name.startsWith(`${first} `))
+  if (within.length > 0 && /^(|--help|-h)$/.test(second))
+    return { name: within[0] ?? null, rest: ['--help'] }
+  const suggestion = suggestionFor(first, Object.keys(commands))
+  throw new ArgumentError(`Unknown command ${first}${suggestion || '.'} See --help.`)
+}
+
+function printOnly(text: string): undefined {
+  process.stdout.write(`${text}\n`)
+}
+
+function usage(): string {
+  const lines = Object.entries(commands).map(
+    ([name, { summary }]) => [commandLine(name), summary] as const,
+  )
+  const width = Math.max(...lines.map(([line]) => line.length))
+  const list = lines.map(([line, summary]) => `  ${line.padEnd(width)}  ${summary}`)
+  return `Usage: ${commandLine('serve')}
+
+Sluice ${version}. Commands, each with --help:
+
+${list.join('\n')}
+
+Configuration comes from ./sluice.toml (or the file of SLUICE_CONFIG) and from environment variables
+such as HOST, PORT, DATABASE_URL and SLUICE_UPSTREAM_URL; docs/configuration.md lists all of them.`
+}
+
+function isMissingPackage(error: unknown): boolean {
+  return error instanceof Error && 'specifier' in error
+}
+
+function isForOperator(error: unknown): error is Error {
+  return (
+    error instanceof ArgumentError ||
+    error instanceof DatabaseStartError ||
+    error instanceof StartError ||
+    // By its name, because its module loads the schemas of every feature.
+    (error instanceof Error && error.name === 'ConfigError')
+  )
+}

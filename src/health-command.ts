@@ -1,0 +1,32 @@
+import { readOptions } from './config/arguments.ts'
+import { loadConfigFromProcess } from './config/load.ts'
+import { commandLine } from './lib/own-program.ts'
+import { reachableHost } from './lib/reachable-host.ts'
+import { StartError } from './start-error.ts'
+
+const usage = `
+Usage: ${commandLine('health')}
+
+Asks the gateway on this machine whether it is ready. The exit code is 1 if it is not.`
+
+const timeoutMs = 3_000
+
+/** The command `health`: the check of a container or a service manager, without another program. */
+export async function checkHealth(args: readonly string[], request: typeof fetch): Promise<number> {
+  if (readOptions(args, { usage, options: {} }) === null) return 0
+  const { host, port } = loadConfigFromProcess([])
+  const url = `http://${reachableHost(host)}:${port}/readyz`
+  const status = await statusOf(url, request)
+  if (status === 200) return 0
+  throw new StartError(`Not ready: ${url} answered ${status}.`)
+}
+
+async function statusOf(url: string, request: typeof fetch): Promise<number> {
+  try {
+    const { status } = await request(url, { signal: AbortSignal.timeout(timeoutMs) })
+    return status
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new StartError(`Not ready: ${url} cannot be reached: ${reason}`)
+  }
+}
