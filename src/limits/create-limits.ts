@@ -1,7 +1,10 @@
 import type { Database } from '#db/client.ts'
+import type { Admit, Reservation } from '#inference/inference.ts'
+import type { CallRecord } from '#inference/open-call.ts'
 import type { Log } from '#telemetry/log.ts'
 import { createAdmission } from './admission.ts'
-import { createOutputEstimate } from './estimate.ts'
+import { BudgetReservation, type Budgets } from './budgets.ts'
+import { createOutputEstimate, estimateInput, tokensOf } from './estimate.ts'
 import { createLeaseStore, type LeaseStore } from './lease-store.ts'
 import { createLeases } from './leases.ts'
 import { createMeters } from './meters.ts'
@@ -21,6 +24,7 @@ export type CreateLimitsOptions = {
   sleep: (ms: number) => Promise<void>
   onRefused: (shortage: Shortage) => void
   onExchange: (outcome: 'ok' | 'failed') => void
+  budgets: Budgets | null
   leaseMs?: number
   /** A replacement for the leases in the database. */
   store?: LeaseStore
@@ -40,11 +44,38 @@ export function createLimits(options: CreateLimitsOptions) {
     ? createLeases({ meters, store, term, leaseMs, log, clockMs, sleep, onExchange })
     : null
   const plans = createPlans({ meters, scopes })
+  const outputs = createOutputEstimate()
+  const admission = createAdmission({ ...options, plans, outputs, leases })
   return {
-    ...createAdmission({ ...options, plans, outputs: createOutputEstimate(), leases }),
+    ...admission,
+    admit:
+      options.budgets === null ? admission.admit : withBudgets(admission.admit, options.budgets),
     meters,
     async close() {
       await leases?.close()
     },
   }
+}
+
+/** Budgets are checked first, since they take nothing; what a call used is charged when it ends. */
+function withBudgets(admit: Admit, budgets: Budgets): Admit {
+  return (kind, call, model, input) => {
+    const accounts = budgets.accountsOf(call.context.principal)
+    if (accounts === null) return admit(kind, call, model, input)
+    const estimateOf = (record: CallRecord) => estimateUse(record, input)
+    const charged = (inner: Reservation | null) =>
+      new BudgetReservation(inner, budgets, accounts, estimateOf)
+    const checked = call.continues === true ? null : budgets.check(accounts)
+    if (checked !== null) {
+      return checked.then(async () => charged(await admit(kind, call, model, input)))
+    }
+    const admitted = admit(kind, call, model, input)
+    return admitted instanceof Promise ? admitted.then(charged) : charged(admitted)
+  }
+}
+
+/** Of a call whose upstream reported no usage. */
+function estimateUse({ firstEventMs, outputChars }: CallRecord, input: Parameters<Admit>[3]) {
+  const inputTokens = firstEventMs === null ? 0 : estimateInput(input)
+  return { inputTokens, cachedTokens: 0, outputTokens: tokensOf(outputChars) }
 }

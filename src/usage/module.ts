@@ -1,3 +1,4 @@
+import { costNanosOf } from '#limits/prices.ts'
 import { type Foundation, module } from '#module.ts'
 import { usageEndpoints } from './endpoints.ts'
 import { createLedger } from './ledger.ts'
@@ -13,7 +14,7 @@ export const usageModule = module({
     const { enabled, retentionDays, rollupRetentionDays } = config.usage
     const ledger = createLedger({
       write: (batch) => writeBatch(database, batch),
-      priceOf: () => null,
+      priceOf: (use) => costNanosOf(config.prices, use.model, use),
       log,
       metrics,
       now,

@@ -13,6 +13,7 @@ const log = { debug() {}, info() {}, warn() {}, error() {} }
 const database = await openDatabase({ databaseUrl, dataFolder: '', connectionsMax: 2, log })
 const scopes = { default: values, group: {}, user: {}, model: {} }
 const limits = createLimits({
+  budgets: null,
   database,
   scopes: () => scopes,
   log,

@@ -187,6 +187,14 @@ test('every environment variable of a setting locks it', async () => {
     'service_desk.document_ids',
     'service_desk.model',
     'files.people_picker',
+    'limits.default',
+    'limits.group',
+    'limits.user',
+    'limits.model',
+    'budgets.default',
+    'budgets.user',
+    'budgets.group',
+    'budgets.key',
   ])
   for (const [key] of keys) {
     const response = await here.patch(bodyWith(key, null))

@@ -41,6 +41,8 @@ export type GatewayOptions = {
   retry?: Partial<Config['retry']>
   stream?: Partial<Config['stream']>
   limits?: Partial<Config['limits']>
+  budgets?: Partial<Config['budgets']>
+  prices?: Config['prices']
   queue?: Partial<Config['queue']>
   responses?: Partial<Config['responses']>
   websocket?: Partial<Config['websocket']>
@@ -164,6 +166,8 @@ function configOf(options: GatewayOptions): Config {
     retry: { ...config.retry, backoffMs: 1, ...options.retry },
     stream: { ...config.stream, ...options.stream },
     limits: { ...config.limits, ...options.limits },
+    budgets: { ...config.budgets, ...options.budgets },
+    prices: options.prices ?? config.prices,
     queue: { ...config.queue, ...options.queue },
     responses: { ...config.responses, ...options.responses },
     websocket: { ...config.websocket, ...options.websocket },
