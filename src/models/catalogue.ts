@@ -131,6 +131,8 @@ export function createCatalogue(deps: CatalogueDeps) {
         const model = deps.access.usable(principal, given)
         return model === undefined ? [] : [{ alias, model }]
       }),
+    /** Of every model. */
+    targets: (): readonly Target[] => [...names.models.values()].flatMap(({ targets }) => targets),
     /** By name or alias, without asking an upstream. */
     find,
     /** Whether a name is taken, also by a model that a principal may not use. */

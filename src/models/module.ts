@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { CallableAgents } from '#agents/callable-agents.ts'
+import type { Audit } from '#audit/store.ts'
 import { computeEnvironment } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { createCallReport } from '#inference/call-report.ts'
@@ -17,6 +18,7 @@ import type { Log } from '#telemetry/log.ts'
 import type { Ledger } from '#usage/ledger.ts'
 import { createCatalogue } from './catalogue.ts'
 import { upstreams as upstreamChecks } from './doctor.ts'
+import { createDrains } from './drains.ts'
 import { modelEndpoints } from './endpoints.ts'
 import { ggufModels } from './gguf-models.ts'
 import { llamaFolder } from './llama-config.ts'
@@ -24,6 +26,7 @@ import { createModelAccess } from './model-access.ts'
 import { createModelResolver, type ModelResolver } from './model-resolver.ts'
 import { createModelNames } from './names.ts'
 import { startRouting } from './start-routing.ts'
+import { type UpstreamEndpointDeps, upstreamEndpoints } from './upstream-endpoints.ts'
 import { configuredUpstreams } from './upstreams.ts'
 
 const transportLimits = {
@@ -38,10 +41,14 @@ const transportLimits = {
 /** The models of requests, their upstreams, and the path to them. */
 export const modelsModule = module({
   name: 'models',
-  tags: { Models: 'The model list, embeddings, reranking and token counts.' },
+  tags: {
+    Models: 'The model list, embeddings, reranking and token counts.',
+    Upstreams: 'State and load of the inference servers behind the gateway.',
+  },
   doctor: upstreamChecks,
-  start(
+  async start(
     needs: Foundation & {
+      audit: Audit
       callableAgents: CallableAgents
       limits: Limits
       usageLedger: Ledger | null
@@ -78,14 +85,16 @@ export const modelsModule = module({
       log,
       now,
     })
-    const routing = startRouting({ config, upstreams, adapters, transport, metrics })
+    const routing = startRouting({ ...needs, upstreams, adapters, transport })
+    const { router } = routing
+    const drains = await createDrains({ ...needs, router })
     const inference = createInference({
       adapters,
       transport,
       limits,
       deadlines,
       retry,
-      router: routing.router,
+      router,
       admit: needs.limits.admit,
       streamsWithinDescriptors: streamsWithinDescriptors(config, log),
       onSettled(record, job) {
@@ -106,12 +115,15 @@ export const modelsModule = module({
         modelsFolder,
         llama,
         catalogue,
+        router,
+        drains,
         modelNames,
         tokenCounter,
         modelResolver: createModelResolver({ catalogue, access, agents, names: modelNames, log }),
         inference,
       },
       async close() {
+        await drains.close()
         tokenCounter.close()
         routing.close()
         catalogue.close()
@@ -121,21 +133,23 @@ export const modelsModule = module({
     }
   },
   endpoints: ({
-    modelResolver,
     builtInEmbedders,
     speechModels,
-  }: {
+    ...needs
+  }: UpstreamEndpointDeps & {
     modelResolver: ModelResolver
     builtInEmbedders: readonly string[]
     speechModels: readonly string[]
-  }) =>
-    modelEndpoints({
-      modelResolver,
+  }) => [
+    ...modelEndpoints({
+      modelResolver: needs.modelResolver,
       otherModels: [
         ...builtInEmbedders.map((id) => ({ id, mode: 'embed' as const })),
         ...speechModels.map((id) => ({ id, mode: 'transcribe' as const })),
       ],
     }),
+    ...upstreamEndpoints(needs),
+  ],
 })
 
 /** Warns once where the descriptor limit refuses streams below the configured limit. */

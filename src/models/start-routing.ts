@@ -7,9 +7,11 @@ import type { Transport } from '#inference/transport.ts'
 import type { Adapters } from '#inference/upstreams/index.ts'
 import { AppError } from '#lib/errors.ts'
 import { createBackgroundContext } from '#lib/request-context.ts'
+import type { Log } from '#telemetry/log.ts'
 import type { MetricRegistry } from '#telemetry/metrics.ts'
 import type { ConfiguredUpstream } from './catalogue.ts'
 import { inFlightShare } from './in-flight-share.ts'
+import { addRoutingMetrics, logHealth } from './routing-report.ts'
 
 /** How often silent and ejected upstreams are looked after. */
 const checkEveryMs = 250
@@ -21,12 +23,14 @@ export function startRouting({
   adapters,
   transport,
   metrics,
+  log,
 }: {
   config: Config
   upstreams: readonly ConfiguredUpstream[]
   adapters: Adapters
   transport: Transport
   metrics: MetricRegistry
+  log: Pick<Log, 'info' | 'warn'>
 }): { router: Router; close(): void } {
   const { health, limits } = config
   const stopped = new AbortController()
@@ -41,11 +45,13 @@ export function startRouting({
   const inFlightMax = new Map(config.upstream.map(({ name, maxInFlight }) => [name, maxInFlight]))
   const router = createRouter({
     settings: health,
+    onHealthChange: logHealth(log),
     queue,
     maxInFlightOf: (name) => inFlightShare(inFlightMax.get(name), config),
     probes: createProbes({ adapters, transport, limits, probeMs: health.probeMs, requestContext }),
   })
   for (const { upstream } of upstreams) router.upstreamState(upstream)
+  addRoutingMetrics(metrics, router)
   const timer = setInterval(router.check, checkEveryMs)
   timer.unref()
   return {

@@ -3,6 +3,13 @@ import type { HealthSettings } from './settings.ts'
 /** `trial`: the ejection is over, and one request may show whether the failures are. */
 export type Availability = 'available' | 'trial' | 'unavailable'
 
+export type HealthHooks = {
+  /** Whether a check of our own can tell that the reason of an ejection is over. */
+  isProbed(isSilent: boolean): boolean
+  /** Called when an ejection begins, and when it has ended with a success. */
+  changed(isEjected: boolean): void
+}
+
 /** The most that an ejection grows, as a power of two. */
 const growthMax = 10
 
@@ -22,15 +29,14 @@ export class Health {
   /** Whether a check of our own has to succeed before a request is on trial. */
   awaitsProbe = false
   readonly #settings: HealthSettings
-  readonly #isProbed: (isSilent: boolean) => boolean
+  readonly #hooks: HealthHooks
   #ejectionsInARow = 0
   #isOnTrial = false
   #returnedAtMs = Number.NEGATIVE_INFINITY
 
-  /** `isProbed`: whether a check of our own can tell that the reason of an ejection is over. */
-  constructor(settings: HealthSettings, isProbed: (isSilent: boolean) => boolean) {
+  constructor(settings: HealthSettings, hooks: HealthHooks) {
     this.#settings = settings
-    this.#isProbed = isProbed
+    this.#hooks = hooks
   }
 
   get isEjected(): boolean {
@@ -72,6 +78,7 @@ export class Health {
     this.awaitsProbe = false
     this.#isOnTrial = false
     this.#returnedAtMs = nowMs
+    this.#hooks.changed(false)
   }
 
   fail(nowMs: number) {
@@ -83,14 +90,16 @@ export class Health {
   eject(nowMs: number, { isSilent }: { isSilent: boolean }) {
     const { ejectionMs, ejectionMaxMs } = this.#settings
     if (nowMs < this.ejectedUntilMs) return
-    if (!this.isEjected) this.ejectionsTotal++
-    if (nowMs - this.#returnedAtMs > ejectionMaxMs && !this.isEjected) this.#ejectionsInARow = 0
+    const isFirst = !this.isEjected
+    if (isFirst) this.ejectionsTotal++
+    if (nowMs - this.#returnedAtMs > ejectionMaxMs && isFirst) this.#ejectionsInARow = 0
     const grownMs = Math.min(ejectionMaxMs, ejectionMs * 2 ** this.#ejectionsInARow)
     this.#ejectionsInARow = Math.min(growthMax, this.#ejectionsInARow + 1)
     this.ejectedUntilMs = nowMs + grownMs
     this.isSilent = isSilent
-    this.awaitsProbe = this.#isProbed(isSilent)
+    this.awaitsProbe = this.#hooks.isProbed(isSilent)
     this.#isOnTrial = false
+    if (isFirst) this.#hooks.changed(true)
   }
 
   /** It asked for a pause itself. */

@@ -8,7 +8,7 @@ import { checkUpstream, type Probes } from './checks.ts'
 import { isSilence, wasNotSent } from './outcome.ts'
 import { defaultHealthSettings, type HealthSettings } from './settings.ts'
 import { Slot, type SlotOwner } from './slot.ts'
-import { type TargetState, UpstreamState } from './state.ts'
+import { type OnHealthChange, type TargetState, UpstreamState } from './state.ts'
 import { hasCapacity, isOnTrial, isSameTier, isWorking, type Tried, usableOf } from './usable.ts'
 
 const drainedRetryAfterS = 5
@@ -25,6 +25,7 @@ export type RouterOptions = {
   readonly queue?: CapacityQueue
   /** Without them, ejections end by time alone. */
   readonly probes?: Probes
+  readonly onHealthChange?: OnHealthChange
 }
 
 /**
@@ -36,6 +37,7 @@ export function createRouter(options: RouterOptions = {}) {
     nowMs = () => performance.now(),
     random = Math.random,
     probes = null,
+    onHealthChange = () => {},
     maxInFlightOf = () => Number.POSITIVE_INFINITY,
     queue = refusingQueue,
   } = options
@@ -48,7 +50,12 @@ export function createRouter(options: RouterOptions = {}) {
     const known = upstreams.get(upstream.name)
     if (known !== undefined) return known
     const maxInFlight = maxInFlightOf(upstream.name)
-    const state = new UpstreamState(upstream, { maxInFlight, settings, nowMs: nowMs() })
+    const state = new UpstreamState(upstream, {
+      maxInFlight,
+      settings,
+      nowMs: nowMs(),
+      onHealthChange,
+    })
     upstreams.set(upstream.name, state)
     return state
   }
@@ -122,6 +129,20 @@ export function createRouter(options: RouterOptions = {}) {
       // Nothing was generated, and the ejection that follows bounds the number of such retries.
       if (isElsewhere && (wasNotSent(failure) || isSilence(failure))) return true
       return failed.state.upstream.takeRetry(nowMs())
+    },
+
+    nowMs,
+
+    /** Takes these upstreams out of service, and all others into it. Returns those that changed. */
+    drain(names: ReadonlySet<string>): readonly string[] {
+      const changed = [...upstreams.values()].filter(
+        (upstream) => upstream.isDraining !== names.has(upstream.upstream.name),
+      )
+      for (const upstream of changed) {
+        upstream.isDraining = !upstream.isDraining
+        queue.freed(upstream)
+      }
+      return changed.map(({ upstream }) => upstream.name)
     },
 
     /** Moves requests away from silent upstreams, and checks ejected ones. For a periodic timer. */

@@ -9,6 +9,9 @@ const modelsPerUpstreamMax = 4_096
 /** Seconds of `retriesPerSecond` that may be saved up. */
 const savedRetriesS = 10
 
+/** Called when an ejection begins or has ended; `model` is null for the upstream itself. */
+export type OnHealthChange = (health: Health, upstream: Upstream, model: string | null) => void
+
 /** What this process knows about an upstream. */
 export class UpstreamState {
   readonly upstream: Upstream
@@ -32,19 +35,31 @@ export class UpstreamState {
   probedAtMs = Number.NEGATIVE_INFINITY
   requests = 0
   failures = 0
+  retriesRefused = 0
   lastFailure: { readonly kind: string; readonly atMs: number } | null = null
   readonly #settings: HealthSettings
+  readonly #onHealthChange: OnHealthChange
   #savedRetries: number
   #savedAtMs: number
 
   constructor(
     upstream: Upstream,
-    given: { maxInFlight: number; settings: HealthSettings; nowMs: number },
+    given: {
+      maxInFlight: number
+      settings: HealthSettings
+      nowMs: number
+      onHealthChange: OnHealthChange
+    },
   ) {
     this.upstream = upstream
     this.maxInFlight = given.maxInFlight
-    // A response to any request shows that it is reachable again.
-    this.health = new Health(given.settings, () => given.settings.probe)
+    const { settings, onHealthChange } = given
+    this.#onHealthChange = onHealthChange
+    this.health = new Health(settings, {
+      // A response to any request shows that it is reachable again.
+      isProbed: () => settings.probe,
+      changed: () => onHealthChange(this.health, upstream, null),
+    })
     this.#settings = given.settings
     this.#savedRetries = given.settings.retriesPerSecond * savedRetriesS
     this.#savedAtMs = given.nowMs
@@ -60,7 +75,10 @@ export class UpstreamState {
         break
       }
     }
-    const state = new TargetState(this, target, this.#settings)
+    const state = new TargetState(this, target, {
+      settings: this.#settings,
+      onHealthChange: this.#onHealthChange,
+    })
     this.models.set(model, state)
     return state
   }
@@ -77,7 +95,10 @@ export class UpstreamState {
     const earned = ((nowMs - this.#savedAtMs) / 1_000) * retriesPerSecond
     this.#savedAtMs = nowMs
     this.#savedRetries = Math.min(savedMax, this.#savedRetries + earned)
-    if (this.#savedRetries < 1) return false
+    if (this.#savedRetries < 1) {
+      this.retriesRefused++
+      return false
+    }
     this.#savedRetries -= 1
     return true
   }
@@ -98,10 +119,18 @@ export class TargetState {
   /** Where equal targets take turns: the one with the lower value is next. */
   turn = 0
 
-  constructor(upstream: UpstreamState, target: Target, settings: HealthSettings) {
+  constructor(
+    upstream: UpstreamState,
+    target: Target,
+    given: { settings: HealthSettings; onHealthChange: OnHealthChange },
+  ) {
+    const { settings, onHealthChange } = given
     this.upstream = upstream
     this.target = target
-    // Of errors, only a real request can tell.
-    this.health = new Health(settings, (isSilent) => isSilent && settings.probe)
+    this.health = new Health(settings, {
+      // Of errors, only a real request can tell.
+      isProbed: (isSilent) => isSilent && settings.probe,
+      changed: () => onHealthChange(this.health, upstream.upstream, target.model),
+    })
   }
 }

@@ -1,0 +1,35 @@
+import type { Health } from './health.ts'
+import type { Latency } from './latency.ts'
+import type { TargetState, UpstreamState } from './state.ts'
+
+/** From the best to the worst. */
+export const upstreamStates = [
+  'available',
+  'returning',
+  'suspect',
+  'trial',
+  'ejected',
+  'draining',
+] as const
+export type UpstreamStateName = (typeof upstreamStates)[number]
+
+export function stateOfUpstream(upstream: UpstreamState, nowMs: number): UpstreamStateName {
+  if (upstream.isDraining) return 'draining'
+  const state = stateOfHealth(upstream.health, nowMs)
+  return upstream.isSuspect && state === 'available' ? 'suspect' : state
+}
+
+/** Of the model alone; its upstream may be worse. */
+export function stateOfModel({ health }: TargetState, nowMs: number): UpstreamStateName {
+  return stateOfHealth(health, nowMs)
+}
+
+function stateOfHealth(health: Health, nowMs: number): UpstreamStateName {
+  if (health.isEjected) return health.isDue(nowMs) && !health.awaitsProbe ? 'trial' : 'ejected'
+  return health.recoveredShare(nowMs) < 1 ? 'returning' : 'available'
+}
+
+/** Null before the first sample. */
+export function meanOf({ samples, meanMs }: Latency): number | null {
+  return samples === 0 ? null : meanMs
+}
