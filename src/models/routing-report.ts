@@ -1,4 +1,4 @@
-import { meanOf, stateOfUpstream } from '#inference/routing/describe.ts'
+import { stateOfUpstream, usualMsOf } from '#inference/routing/describe.ts'
 import type { Router } from '#inference/routing/router.ts'
 import type { OnHealthChange, TargetState, UpstreamState } from '#inference/routing/state.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -94,8 +94,8 @@ export function addRoutingMetrics(metrics: MetricRegistry, router: Router): void
       labels: ['upstream', 'model'],
     },
     perTarget(({ firstEvent }) => {
-      const meanMs = meanOf(firstEvent)
-      return meanMs === null ? null : meanMs / millisPerSecond
+      const usualMs = usualMsOf(firstEvent)
+      return usualMs === null ? null : usualMs / millisPerSecond
     }),
   )
 }

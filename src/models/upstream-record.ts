@@ -1,10 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { nullable } from '#api/shapes.ts'
 import {
-  meanOf,
   stateOfModel,
   stateOfUpstream,
   upstreamStates,
+  usualMsOf,
 } from '#inference/routing/describe.ts'
 import type { Health } from '#inference/routing/health.ts'
 import type { TargetState, UpstreamState } from '#inference/routing/state.ts'
@@ -107,8 +107,8 @@ function renderModel(model: string, target: TargetState, times: Times) {
     model,
     state: stateOfModel(target, times.nowMs),
     ...renderHealth(target.health, times),
-    first_event_ms: rounded(meanOf(target.firstEvent)),
-    response_ms: rounded(meanOf(target.whole)),
+    first_event_ms: rounded(usualMsOf(target.firstEvent)),
+    response_ms: rounded(usualMsOf(target.whole)),
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Target } from '#inference/upstream.ts'
+import type { Latency } from './latency.ts'
 import type { TargetState } from './state.ts'
 
 /** A target that may be chosen, with its state. */
@@ -10,6 +11,10 @@ const loadBound = 1.25
 const sessionInFlightMin = 8
 /** Slower by less than this factor counts as equal: times to the first event vary with the input. */
 const equalFactor = 2
+/** However slow, a target keeps a part of its share, so that its recovery is noticed. */
+const slownessMax = 5
+/** Fewer samples say nothing. */
+const samplesMin = 3
 
 /** The better of two candidates chosen at random by load and latency; equal ones take turns. */
 export function chooseByLoad(candidates: readonly Candidate[], random: () => number): Candidate {
@@ -47,15 +52,18 @@ function betterOf(left: Candidate, right: Candidate, random: () => number): Cand
 
 /** How many times slower the left one is, from the factor that counts; 1 for about equal ones. */
 function slowness(left: TargetState, right: TargetState): number {
-  const isStreamed = left.firstEvent.samples > 0 && right.firstEvent.samples > 0
+  const isStreamed = hasUsual(left.firstEvent) && hasUsual(right.firstEvent)
+  if (!isStreamed && !(hasUsual(left.whole) && hasUsual(right.whole))) return 1
   const of = isStreamed ? 'firstEvent' : 'whole'
-  const leftMs = left[of].meanMs
-  const rightMs = right[of].meanMs
-  if (leftMs === 0 || rightMs === 0) return 1
+  const ratio = left[of].usualMs / right[of].usualMs
   // Without a jump at the factor, so that noise around it does not move the whole load.
-  if (leftMs > equalFactor * rightMs) return leftMs / rightMs - equalFactor + 1
-  if (rightMs > equalFactor * leftMs) return 1 / (rightMs / leftMs - equalFactor + 1)
+  if (ratio > equalFactor) return Math.min(slownessMax, ratio - equalFactor + 1)
+  if (ratio < 1 / equalFactor) return 1 / Math.min(slownessMax, 1 / ratio - equalFactor + 1)
   return 1
+}
+
+function hasUsual({ samples, usualMs }: Latency): boolean {
+  return samples >= samplesMin && usualMs > 0
 }
 
 /**

@@ -30,6 +30,6 @@ function stateOfHealth(health: Health, nowMs: number): UpstreamStateName {
 }
 
 /** Null before the first sample. */
-export function meanOf({ samples, meanMs }: Latency): number | null {
-  return samples === 0 ? null : meanMs
+export function usualMsOf({ samples, usualMs }: Latency): number | null {
+  return samples === 0 ? null : usualMs
 }

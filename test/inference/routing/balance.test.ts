@@ -87,3 +87,21 @@ test('a slow upstream that recovers gets its share back', async () => {
   const [recovered = 0, other = 0] = later
   expect(recovered / (recovered + other)).toBeGreaterThan(0.45)
 })
+
+test('one slow response, as of a cold start, does not make an upstream slow', async () => {
+  const simulation = createSimulation({ seed: 5, targets: targetsOf(1, 1) })
+  let isCold = true
+  const coldOnce: Behaviour = () => {
+    const firstEventMs = isCold ? 3_000 : 10
+    isCold = false
+    return { firstEventMs, totalMs: firstEventMs + 10 }
+  }
+  const warm: Behaviour = () => ({ firstEventMs: 10, totalMs: 20 })
+  const served = await closedLoop(
+    simulation,
+    { 'upstream-0': coldOnce, 'upstream-1': warm },
+    { callers: 1, forMs: 10_000 },
+  )
+  const { 'upstream-0': first = 0, 'upstream-1': second = 0 } = served
+  expect(first / (first + second)).toBeGreaterThan(0.4)
+})
