@@ -17,6 +17,7 @@ import * as stt from './stt.ts'
 import { endChildrenWithThisProcess, StartError, stopChildren } from './support/children.ts'
 import { isUsageError } from './support/options.ts'
 import * as upload from './upload.ts'
+import * as usage from './usage.ts'
 import * as workers from './workers.ts'
 
 type Bench = {
@@ -43,6 +44,7 @@ const benches: ReadonlyMap<string, Bench> = new Map<string, Bench>([
   ['search', search],
   ['stt', stt],
   ['upload', upload],
+  ['usage', usage],
   ['soak', soak],
   ['charts', charts],
 ])

@@ -49,20 +49,18 @@ const dimensionNames = [
 ]
 const columns = sql.raw([...dimensionNames, ...sumNames].join(', '))
 
-/** The hourly sums, and the records that they do not contain yet: one snapshot of both. */
-const source = sql`(
-  select ${columns} from ${usageHour}
-  union all
+/** The records that the hourly sums do not contain yet, with their columns. */
+const fresh = sql`(
   select ${sql.join([...Object.values(dimensions), ...sumNames.map((name) => ofOneRecord[name] ?? sql`0`)], comma)}
   from ${usageRecord}
   where id >= (select first_id from ${usageBatch} order by first_id limit 1)
     and id <= (select last_id from ${usageBatch} order by last_id desc limit 1)
     and batch_id in (select id from ${usageBatch})
-) as source`
+) as fresh (${columns})`
 
 const expressions: Readonly<Record<Dimension, SQL>> = {
   hour: sql`hour`,
-  day: sql`date_trunc('day', hour, 'UTC')`,
+  day: sql`date_bin('1 day', hour, 'epoch'::timestamptz)`,
   month: sql`date_trunc('month', hour, 'UTC')`,
   model: sql`model`,
   user: sql`user_id`,
@@ -112,11 +110,16 @@ export function createUsageStore({ drizzle }: Pick<Database, 'drizzle'>) {
       const names = by.map(({ column }) => column)
       const values = sql.join([...names, sql.raw(sumNames.join(', '))], comma)
       const nulls = by.map(({ dimension }) => sql.raw(`null::${types[dimension]}`))
+      const condition = conditionOf(range, filter)
+      // Each part is summed by itself: several processes of the server may then read the sums.
+      const partOf = (from: SQL) =>
+        sql`select ${sql.join([...keys, ...added], comma)} from ${from} where ${condition} ${groupBy}`
       const rows = await query(() =>
         drizzle.execute<Row>(sql`
           with grouped as materialized (
-            select ${sql.join([...keys, ...added], comma)} from ${source}
-            where ${conditionOf(range, filter)} ${groupBy}
+            select ${sql.join([...names, ...added], comma)} from (
+              ${partOf(sql`${usageHour}`)} union all ${partOf(fresh)}
+            ) as parts ${groupBy}
           ),
           page as (
             select ${values} from grouped where ${afterCondition(by, after)} ${orderBy}
