@@ -77,46 +77,54 @@ const idOrNone = (name: string) =>
     .notNull()
     .default(sql.raw(`'${none}'`))
 
-/** Sums of the records of an hour. Absent ids are zero, absent names empty. */
+/** What records are summed by. Absent ids are zero, absent names empty. */
+const sumKeys = {
+  userId: idOrNone('user_id'),
+  keyId: idOrNone('key_id'),
+  agentId: idOrNone('agent_id'),
+  model: text('model').notNull(),
+  upstream: text('upstream').notNull(),
+  kind: text('kind').notNull(),
+  outcome: text('outcome').notNull(),
+}
+const sums = {
+  requests: count('requests'),
+  /** Of the requests, those without tokens of the upstream. */
+  estimated: count('estimated'),
+  retries: count('retries'),
+  inputTokens: count('input_tokens'),
+  cachedTokens: count('cached_tokens'),
+  cacheWriteTokens: count('cache_write_tokens'),
+  outputTokens: count('output_tokens'),
+  reasoningTokens: count('reasoning_tokens'),
+  audioMs: count('audio_ms'),
+  /** Null: no record has a price. */
+  costNanos: bigint('cost_nanos', { mode: 'number' }),
+  durationMs: count('duration_ms'),
+}
+
+/** Sums of the records of an hour. */
 export const usageHour = pgTable(
   'usage_hour',
-  {
-    hour: instant('hour').notNull(),
-    userId: idOrNone('user_id'),
-    keyId: idOrNone('key_id'),
-    agentId: idOrNone('agent_id'),
-    model: text('model').notNull(),
-    upstream: text('upstream').notNull(),
-    kind: text('kind').notNull(),
-    outcome: text('outcome').notNull(),
-    requests: count('requests'),
-    /** Of the requests, those without tokens of the upstream. */
-    estimated: count('estimated'),
-    retries: count('retries'),
-    inputTokens: count('input_tokens'),
-    cachedTokens: count('cached_tokens'),
-    cacheWriteTokens: count('cache_write_tokens'),
-    outputTokens: count('output_tokens'),
-    reasoningTokens: count('reasoning_tokens'),
-    audioMs: count('audio_ms'),
-    /** Null: no record of the hour has a price. */
-    costNanos: bigint('cost_nanos', { mode: 'number' }),
-    durationMs: count('duration_ms'),
-  },
-  (table) => [
+  { hour: instant('hour').notNull(), ...sumKeys, ...sums },
+  ({ hour, userId, keyId, kind, outcome, agentId, model, upstream }) => [
     primaryKey({
       name: 'usage_hour_key',
-      columns: [
-        table.hour,
-        table.userId,
-        table.keyId,
-        table.kind,
-        table.outcome,
-        table.agentId,
-        table.model,
-        table.upstream,
-      ],
+      columns: [hour, userId, keyId, kind, outcome, agentId, model, upstream],
     }),
-    index('usage_hour_user').on(table.userId, table.hour),
+    index('usage_hour_user').on(userId, hour),
+  ],
+)
+
+/** The same of a day, in UTC: a long range has a twentieth of the rows. */
+export const usageDay = pgTable(
+  'usage_day',
+  { day: instant('day').notNull(), ...sumKeys, ...sums },
+  ({ day, userId, keyId, kind, outcome, agentId, model, upstream }) => [
+    primaryKey({
+      name: 'usage_day_key',
+      columns: [day, userId, keyId, kind, outcome, agentId, model, upstream],
+    }),
+    index('usage_day_user').on(userId, day),
   ],
 )
