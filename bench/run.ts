@@ -16,6 +16,7 @@ import * as stalledReaders from './stalled-readers.ts'
 import * as stt from './stt.ts'
 import { endChildrenWithThisProcess, StartError, stopChildren } from './support/children.ts'
 import { isUsageError } from './support/options.ts'
+import * as traffic from './traffic.ts'
 import * as upload from './upload.ts'
 import * as usage from './usage.ts'
 import * as workers from './workers.ts'
@@ -46,6 +47,7 @@ const benches: ReadonlyMap<string, Bench> = new Map<string, Bench>([
   ['upload', upload],
   ['usage', usage],
   ['soak', soak],
+  ['traffic', traffic],
   ['charts', charts],
 ])
 

@@ -27,11 +27,11 @@ export function fairShares(demands: readonly number[], capacity: number): number
   return shares
 }
 
-/** Jain's index of what each got as a part of its max-min fair share. */
+/** Jain's index of what each who asked got as a part of its max-min fair share. */
 export function fairnessOf(demands: readonly number[], served: readonly number[]): number {
   const capacity = served.reduce((sum, value) => sum + value, 0)
-  const shares = fairShares(demands, capacity)
-  return jainIndex(served.map((value, at) => value / Math.max(shares[at] ?? 0, Number.EPSILON)))
+  const parts = fairShares(demands, capacity).map((share, at) => (served[at] ?? 0) / share)
+  return jainIndex(parts.filter((_, at) => (demands[at] ?? 0) > 0))
 }
 
 export function quantile(values: readonly number[], fraction: number): number {

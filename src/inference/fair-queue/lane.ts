@@ -3,6 +3,10 @@ import { type HeapItem, IndexedHeap } from './indexed-heap.ts'
 
 /** The most principals without waiting calls whose use a lane remembers. */
 const idleFlowsMax = 1_024
+/** The weight of the latest call in the mean cost. */
+const latestWeight = 1 / 16
+/** Typical calls by which the round may be ahead of the principal with the fewest tokens. */
+const leadMax = 2
 
 /** The waiting calls of one principal in one lane, first come first served. */
 export type Flow<Call> = HeapItem & {
@@ -52,8 +56,9 @@ export class Ticket<Call> implements HeapItem {
 /**
  * The calls of one model and priority that wait: deficit round robin over principals with a quantum of
  * one token. A principal that was granted n tokens is due again n rounds later; the heap skips the rounds
- * in which nobody is due. A principal that comes back is not owed what it did not use, and a principal
- * that used more than its share returns with that debt as long as others wait.
+ * in which nobody is due. Rounds pass as fast as tokens are granted per waiting principal. A principal
+ * that comes back is not owed what it did not use; one that used more than its share owes it as long as
+ * others wait.
  */
 export class Lane<Call> {
   readonly key: string
@@ -68,8 +73,9 @@ export class Lane<Call> {
       ? left.turn < right.turn
       : left.virtualTokens < right.virtualTokens,
   )
-  /** The virtual tokens of the flow that was granted last: new flows start there. */
   #round = 0
+  /** The mean cost of a call. A principal that owes nothing is due at once, this much before the round. */
+  #typicalTokens = 0
   #turns = 0
   waiting = 0
 
@@ -97,7 +103,7 @@ export class Lane<Call> {
     const flow: Flow<Call> = {
       principal,
       heapIndex: -1,
-      virtualTokens: 0,
+      virtualTokens: Number.NEGATIVE_INFINITY,
       turn: 0,
       first: null,
       last: null,
@@ -115,7 +121,8 @@ export class Lane<Call> {
     flow.last = ticket
     this.waiting++
     if (flow.waiting++ > 0) return
-    flow.virtualTokens = Math.max(flow.virtualTokens, this.#round)
+    if (this.#typicalTokens === 0) this.#typicalTokens = ticket.costTokens
+    flow.virtualTokens = Math.max(flow.virtualTokens, this.#dueAtOnce())
     flow.turn = this.#turns++
     this.#due.add(flow)
   }
@@ -126,12 +133,19 @@ export class Lane<Call> {
   }
 
   grant(ticket: Ticket<Call>) {
-    const { flow } = ticket
-    this.#round = Math.max(this.#round, flow.virtualTokens)
-    flow.virtualTokens += ticket.costTokens
+    const { flow, costTokens } = ticket
+    const round = Math.max(this.#round + costTokens / this.principals, flow.virtualTokens)
+    this.#typicalTokens += (costTokens - this.#typicalTokens) * latestWeight
+    flow.virtualTokens += costTokens
     flow.turn = this.#turns++
     this.remove(ticket)
     if (flow.waiting > 0) this.#due.update(flow)
+    const least = this.#due.first?.virtualTokens ?? round
+    this.#round = Math.min(round, least + leadMax * this.#typicalTokens)
+  }
+
+  #dueAtOnce(): number {
+    return this.#round - this.#typicalTokens
   }
 
   remove(ticket: Ticket<Call>) {
@@ -146,20 +160,23 @@ export class Lane<Call> {
     flow.waiting--
     if (flow.waiting > 0) return
     this.#due.remove(flow)
-    if (flow.virtualTokens <= this.#round) this.#flows.delete(flow.principal)
+    if (flow.virtualTokens <= this.#dueAtOnce()) this.#flows.delete(flow.principal)
   }
 
-  /** Charges the difference between the estimated and the real cost of a granted call. */
+  /**
+   * Charges the difference between the estimated and the real cost of a granted call. A refund never
+   * puts a principal before those that come new.
+   */
   correct(flow: Flow<Call>, tokens: number) {
     if (this.#flows.get(flow.principal) !== flow) return
-    flow.virtualTokens += tokens
+    flow.virtualTokens = Math.max(this.#dueAtOnce(), flow.virtualTokens + tokens)
     if (flow.waiting > 0) this.#due.update(flow)
   }
 
   /** First those without debt. */
   #forgetIdle() {
     const idle = [...this.#flows.values()].filter(({ waiting }) => waiting === 0)
-    const settled = idle.filter(({ virtualTokens }) => virtualTokens <= this.#round)
+    const settled = idle.filter(({ virtualTokens }) => virtualTokens <= this.#dueAtOnce())
     for (const { principal } of settled.length > 0 ? settled : idle) this.#flows.delete(principal)
   }
 }

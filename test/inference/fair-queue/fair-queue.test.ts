@@ -202,3 +202,13 @@ test('calls expire in the order of their deadlines', () => {
     null,
   ])
 })
+
+test('a refund does not put a principal before one that comes new', () => {
+  const { add, queue } = start()
+  for (let at = 0; at < 30; at++) add('anne', { principal: 'anne', costTokens: 500 })
+  const granted = Array.from({ length: 10 }, () => queue.grant('gpu', 0, accept))
+  for (const ticket of granted) if (ticket !== null) queue.settle(ticket, 10)
+  add('ben', { principal: 'ben' })
+  const next = Array.from({ length: 2 }, () => queue.grant('gpu', 0, accept)?.call)
+  expect(next).toContain('ben')
+})
