@@ -53,7 +53,7 @@ const common = {
   SLUICE_WARM_UP_MS: '0',
 }
 const program = join(import.meta.dir, '../../src/main.ts')
-const jwtSecret = 'a-secret-for-tests-of-at-least-32-characters'
+export const jwtSecret = 'a-secret-for-tests-of-at-least-32-characters'
 
 const cleanups: (() => Promise<void>)[] = []
 
