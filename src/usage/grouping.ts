@@ -64,6 +64,7 @@ export type UsageTable = { readonly page: Page<UsageGroup>; readonly totals: Usa
 export const noId = '00000000-0000-0000-0000-000000000000'
 
 const hourMs = 3_600_000
+const dayMs = 24 * hourMs
 
 /** The whole hours that contain this range: the sums know no smaller times. */
 export function wholeHours({ from, to }: Pick<UsageFilter, 'from' | 'to'>) {
@@ -71,4 +72,11 @@ export function wholeHours({ from, to }: Pick<UsageFilter, 'from' | 'to'>) {
     from: new Date(Math.floor(from.getTime() / hourMs) * hourMs),
     to: new Date(Math.ceil(to.getTime() / hourMs) * hourMs),
   }
+}
+
+/** The whole days in UTC that this range contains; null for none. */
+export function wholeDays({ from, to }: Pick<UsageFilter, 'from' | 'to'>) {
+  const firstMs = Math.ceil(from.getTime() / dayMs) * dayMs
+  const endMs = Math.floor(to.getTime() / dayMs) * dayMs
+  return firstMs < endMs ? { from: new Date(firstMs), to: new Date(endMs) } : null
 }

@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { rowsOf } from '#db/json-rows.ts'
-import { usageBatch, usageHour, usageRecord } from '#db/schema/usage.ts'
+import { usageBatch, usageDay, usageHour, usageRecord } from '#db/schema/usage.ts'
 import { noId } from './grouping.ts'
 import type { UsageBatch } from './ledger.ts'
 
@@ -66,13 +66,15 @@ export const sums: Readonly<Record<string, SQL>> = {
 }
 
 const comma = sql.raw(', ')
-const dimensionColumns = sql.raw('hour, user_id, key_id, agent_id, model, upstream, kind, outcome')
+const keyColumns = 'user_id, key_id, agent_id, model, upstream, kind, outcome'
 const sumNames = Object.keys(sums)
+const sumColumns = sumNames.join(', ')
 
 /**
- * Adds the records of some batches to the hourly sums and deletes these batches, in one transaction: each
- * record counts once, however the process ends. Returns how many batches; 0 also while another process
- * does it. Records that arrive late are in a batch of their own, so their hour is corrected.
+ * Adds the records of some batches to the sums of hours and days and deletes these batches, in one
+ * transaction: each record counts once, however the process ends. Returns how many batches; 0 also while
+ * another process does it. Records that arrive late are in a batch of their own, so their hour is
+ * corrected.
  */
 export async function rollUp({ drizzle }: Pick<LedgerDatabase, 'drizzle'>): Promise<number> {
   return drizzle.transaction(async (transaction) => {
@@ -91,30 +93,42 @@ export async function rollUp({ drizzle }: Pick<LedgerDatabase, 'drizzle'>): Prom
       deleted as (
         delete from ${usageBatch} where id in (select id from due) returning 1
       ),
-      added as (
-        insert into ${usageHour} (${dimensionColumns}, ${sql.join(sumNames.map(sql.raw), comma)})
-        select ${sql.join(Object.values(dimensions), comma)}, ${sql.join(Object.values(sums), comma)}
+      hours (hour, ${sql.raw(`${keyColumns}, ${sumColumns}`)}) as materialized (
+        select ${sql.join([...Object.values(dimensions), ...Object.values(sums)], comma)}
         from ${usageRecord}
         where id >= (select first_id from due order by first_id limit 1)
           and id <= (select last_id from due order by last_id desc limit 1)
           and batch_id in (select id from due)
         group by 1, 2, 3, 4, 5, 6, 7, 8
-        on conflict (${dimensionColumns}) do update set ${sql.join(sumNames.map(addition), comma)}
+      ),
+      added_hours as (
+        insert into ${usageHour} (${sql.raw(`hour, ${keyColumns}, ${sumColumns}`)})
+        select * from hours ${onConflict('hour')}
+      ),
+      added_days as (
+        insert into ${usageDay} (${sql.raw(`day, ${keyColumns}, ${sumColumns}`)})
+        select ${dayOfHour}, ${sql.raw(keyColumns)}, ${sql.raw(sumOfEach)}
+        from hours group by 1, 2, 3, 4, 5, 6, 7, 8 ${onConflict('day')}
       )
       select count(*)::integer as batches from deleted`)
     return rolled[0]?.batches ?? 0
   })
 }
 
+/** The beginning of the day of an hour, in UTC. */
+export const dayOfHour = sql`date_bin('1 day', hour, 'epoch'::timestamptz)`
+/** Adds up sums. */
+export const sumOfEach = sumNames.map((name) => `sum(${name}) as ${name}`).join(', ')
+
 /** An unknown cost stays unknown until one is known. */
-function addition(column: string): SQL {
-  const old = sql.raw(`usage_hour.${column}`)
-  const added = sql.raw(`excluded.${column}`)
-  const sum =
-    column === 'cost_nanos'
-      ? sql`coalesce(${old} + ${added}, ${old}, ${added})`
-      : sql`${old} + ${added}`
-  return sql`${sql.raw(column)} = ${sum}`
+function onConflict(time: 'hour' | 'day'): SQL {
+  const table = `usage_${time}`
+  const additions = sumNames.map((name) => {
+    const [old, added] = [`${table}.${name}`, `excluded.${name}`]
+    const sum = `${old} + ${added}`
+    return `${name} = ${name === 'cost_nanos' ? `coalesce(${sum}, ${old}, ${added})` : sum}`
+  })
+  return sql.raw(`on conflict (${time}, ${keyColumns}) do update set ${additions.join(', ')}`)
 }
 
 const rowsPerStatement = 2_000
@@ -140,15 +154,18 @@ export async function sweepUsage(
     returning 1`,
   )
   const oldestHour = new Date(Math.max(0, daysAgo(keepSumsDays))).toISOString()
-  const sumsDeleted = await repeatDeletion(
-    drizzle,
-    sql`
-    delete from ${usageHour} where ctid = any(array(
-      select ctid from ${usageHour} where hour < ${oldestHour}::timestamptz
+  const deleteSums = (table: SQL, time: SQL) =>
+    repeatDeletion(
+      drizzle,
+      sql`
+    delete from ${table} where ctid = any(array(
+      select ctid from ${table} where ${time} < ${oldestHour}::timestamptz
       limit ${rowsPerStatement}::integer for update skip locked))
     returning 1`,
-  )
-  return recordsDeleted + sumsDeleted
+    )
+  const hoursDeleted = await deleteSums(sql`${usageHour}`, sql`hour`)
+  const daysDeleted = await deleteSums(sql`${usageDay}`, sql`day`)
+  return recordsDeleted + hoursDeleted + daysDeleted
 }
 
 /** Smaller than the id of every record that ended at this time or later (RFC 9562, 5.7). */
@@ -172,5 +189,7 @@ async function repeatDeletion(
 
 /** The embedded engine has no autovacuum. */
 export async function vacuumUsage({ drizzle }: Pick<LedgerDatabase, 'drizzle'>): Promise<void> {
-  await drizzle.execute(sql`vacuum (analyze) ${usageRecord}, ${usageBatch}, ${usageHour}`)
+  await drizzle.execute(
+    sql`vacuum (analyze) ${usageRecord}, ${usageBatch}, ${usageHour}, ${usageDay}`,
+  )
 }

@@ -2,7 +2,7 @@ import { desc, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { apiKey, appUser } from '#db/schema/auth.ts'
-import { usageBatch, usageHour, usageRecord } from '#db/schema/usage.ts'
+import { usageBatch, usageDay, usageHour, usageRecord } from '#db/schema/usage.ts'
 import { type Page, type PageRequest, pageOf } from '#lib/page.ts'
 import {
   type Dimension,
@@ -12,8 +12,9 @@ import {
   type UsageGrouping,
   type UsageSums,
   type UsageTable,
+  wholeDays,
 } from './grouping.ts'
-import { dimensions, smallestIdAt, sums } from './ledger-store.ts'
+import { dayOfHour, dimensions, smallestIdAt, sumOfEach, sums } from './ledger-store.ts'
 import type { UsageRecord } from './record.ts'
 
 export type UsageStore = ReturnType<typeof createUsageStore>
@@ -47,7 +48,8 @@ const dimensionNames = [
   'kind',
   'outcome',
 ]
-const columns = sql.raw([...dimensionNames, ...sumNames].join(', '))
+const columnNames = [...dimensionNames, ...sumNames]
+const columns = sql.raw(columnNames.join(', '))
 
 /** The records that the hourly sums do not contain yet, with their columns. */
 const fresh = sql`(
@@ -58,9 +60,17 @@ const fresh = sql`(
     and batch_id in (select id from ${usageBatch})
 ) as fresh (${columns})`
 
+/** The daily sums, with the columns of hourly ones. */
+const days = sql`(
+  select day, ${sql.raw(columnNames.slice(1).join(', '))} from ${usageDay}
+) as days (${columns})`
+
+const within = (from: Date, to: Date) =>
+  sql`hour >= ${from.toISOString()}::timestamptz and hour < ${to.toISOString()}::timestamptz`
+
 const expressions: Readonly<Record<Dimension, SQL>> = {
   hour: sql`hour`,
-  day: sql`date_bin('1 day', hour, 'epoch'::timestamptz)`,
+  day: dayOfHour,
   month: sql`date_trunc('month', hour, 'UTC')`,
   model: sql`model`,
   user: sql`user_id`,
@@ -92,13 +102,9 @@ export function createUsageStore({ drizzle }: Pick<Database, 'drizzle'>) {
       { by: dimensionsOf, filter: { from, to, ...filter } }: UsageGrouping,
       { limit, after }: GroupPage,
     ): Promise<UsageTable> {
-      const range = [
-        sql`hour >= ${from.toISOString()}::timestamptz`,
-        sql`hour < ${to.toISOString()}::timestamptz`,
-      ]
       const by = dimensionsOf.map((dimension, at) => ({ dimension, column: sql.raw(`g${at}`) }))
       const keys = by.map(({ dimension, column }) => sql`${expressions[dimension]} as ${column}`)
-      const added = sumNames.map((name) => sql.raw(`sum(${name}) as ${name}`))
+      const added = [sql.raw(sumOfEach)]
       const groupBy =
         by.length === 0
           ? sql`having count(*) > 0`
@@ -110,15 +116,26 @@ export function createUsageStore({ drizzle }: Pick<Database, 'drizzle'>) {
       const names = by.map(({ column }) => column)
       const values = sql.join([...names, sql.raw(sumNames.join(', '))], comma)
       const nulls = by.map(({ dimension }) => sql.raw(`null::${types[dimension]}`))
-      const condition = conditionOf(range, filter)
-      // Each part is summed by itself: several processes of the server may then read the sums.
-      const partOf = (from: SQL) =>
-        sql`select ${sql.join([...keys, ...added], comma)} from ${from} where ${condition} ${groupBy}`
+      // Each part is summed by itself: several processes of the server may then read one.
+      const partOf = (table: SQL, range: SQL) =>
+        sql`select ${sql.join([...keys, ...added], comma)} from ${table}
+          where ${conditionOf([range], filter)} ${groupBy}`
+      const whole = dimensionsOf.includes('hour') ? null : wholeDays({ from, to })
+      const parts = [
+        partOf(fresh, within(from, to)),
+        ...(whole === null
+          ? [partOf(sql`${usageHour}`, within(from, to))]
+          : [
+              partOf(days, within(whole.from, whole.to)),
+              partOf(sql`${usageHour}`, within(from, whole.from)),
+              partOf(sql`${usageHour}`, within(whole.to, to)),
+            ]),
+      ]
       const rows = await query(() =>
         drizzle.execute<Row>(sql`
           with grouped as materialized (
             select ${sql.join([...names, ...added], comma)} from (
-              ${partOf(sql`${usageHour}`)} union all ${partOf(fresh)}
+              ${sql.join(parts, sql` union all `)}
             ) as parts ${groupBy}
           ),
           page as (

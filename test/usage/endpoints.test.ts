@@ -138,6 +138,19 @@ describe('GET /v1/usage', () => {
     expect(zoned['totals']).toMatchObject({ requests: 2 })
   })
 
+  test.each([
+    ['2026-09-30T23:00:00Z', '2026-10-02T06:00:00Z', 4],
+    ['2026-10-01T00:00:00Z', '2026-10-02T00:00:00Z', 3],
+    ['2026-10-01T00:00:00Z', '2026-10-01T01:00:00Z', 2],
+    ['2026-10-01T01:00:00Z', '2026-10-03T00:00:00Z', 4],
+    ['2026-10-01T05:00:00Z', '2026-10-01T06:00:00Z', 1],
+  ])('counts each record of %s to %s once, by hours and by days', async (from, to, requests) => {
+    for (const dimension of ['hour', 'day', 'month', 'model']) {
+      const body = await read(`/v1/usage?from=${from}&to=${to}&group_by=${dimension}`)
+      expect(body['totals']).toMatchObject({ requests })
+    }
+  })
+
   test('pages through all groups, newest first, then by name', async () => {
     const path = `/v1/usage?${range}&group_by=day,user,model&group_by=outcome`
     const whole = await read(path)

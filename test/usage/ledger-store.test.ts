@@ -20,6 +20,15 @@ const hours = () =>
     output_tokens::integer, retries::integer, cost_nanos::integer
     from usage_hour order by 1, 2, 3, 4`)
 
+/** The requests of the sums of hours and of days: both hold all records. */
+async function requestsInSums(): Promise<unknown> {
+  const [row] = await database.drizzle.execute(`select
+    (select sum(requests)::integer from usage_hour) as hours,
+    (select sum(requests)::integer from usage_day) as days,
+    (select count(*)::integer from (select distinct day from usage_day) as days) as different_days`)
+  return row
+}
+
 async function countOf(table: string): Promise<number> {
   const [row] = await database.drizzle.execute<{ rows: number }>(
     `select count(*)::integer as rows from ${table}`,
@@ -125,6 +134,7 @@ describe('rollups', () => {
     const rows = [...(await hours())]
     expect(rows.reduce((sum, row) => sum + Number(row['requests']), 0)).toBe(1_000)
     expect(rows).toHaveLength(6)
+    expect(await requestsInSums()).toEqual({ hours: 1_000, days: 1_000, different_days: 1 })
     expect(await countOf('usage_batch')).toBe(0)
   })
 
@@ -151,6 +161,7 @@ describe('rollups', () => {
     await database.drizzle.execute('alter table usage_hour drop constraint refused')
     await rollUpAll()
     expect(await hours()).toMatchObject([{ requests: 1 }])
+    expect(await requestsInSums()).toEqual({ hours: 1, days: 1, different_days: 1 })
   })
 })
 
@@ -163,7 +174,8 @@ describe('retention', () => {
     await writeBatch(database, makeBatch(makeRecord('2026-01-01T00:00:00Z'), old, kept))
     await rollUpAll()
     const rows = await sweepUsage(database, { keepDays: 30, keepSumsDays: 100, now })
-    expect(rows).toBe(3)
+    // Two records, and the sums of one hour and one day.
+    expect(rows).toBe(4)
     expect(await database.drizzle.execute('select id from usage_record')).toMatchObject([
       { id: kept.id },
     ])
