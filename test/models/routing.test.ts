@@ -15,6 +15,9 @@ afterEach(async () => {
 })
 afterAll(stopUpstreams)
 
+const messageBody = { max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }] }
+const withoutStore = ({ store: _, ...body }: { store: boolean }) => body
+
 type ModelEntries = Partial<Config['model'][number]>[]
 
 /** A gateway with upstreams that list no models, and these `[[model]]` entries. */
@@ -219,4 +222,35 @@ describe('a context window', () => {
     expect((await ask({ input })).status).toBe(200)
     expect(counts(upstreams)).toEqual([1, 0, 1])
   })
+})
+
+describe('a stream that has sent heartbeats', () => {
+  const paths = { '/v1/responses': { input: 'Hi' }, '/compat/v1/messages': messageBody }
+  test.each(Object.entries(paths))(
+    'still fails over to another upstream: %s',
+    async (path, fields) => {
+      const silent = { ending: 'silent' } as const
+      const [first, second] = await open(
+        [silent, { body: whole }],
+        [{ name: 'm', targets: both }],
+        { stream: { heartbeatMs: 20 } },
+      )
+      const body = { model: 'm', stream: true, store: false, ...fields }
+      const response = await gateway?.post(
+        path,
+        path.startsWith('/compat') ? withoutStore(body) : body,
+      )
+      const frames: string[] = []
+      const decoder = new TextDecoder()
+      for await (const chunk of response?.body ?? []) {
+        frames.push(decoder.decode(chunk))
+        // The upstream breaks off after a few heartbeats.
+        if (frames.length === 3) await first?.stop()
+      }
+      expect(frames.length).toBeGreaterThan(3)
+      expect(frames.join('')).toContain('"two"')
+      expect(frames.join('')).not.toMatch(/event: error|response.failed/)
+      expect([first, second].map((each) => each?.requests.length)).toEqual([1, 1])
+    },
+  )
 })
