@@ -4,18 +4,18 @@ import { flag, section, whole } from '#config/keys.ts'
 /** The keys of `HealthSettings`. */
 export const healthKeys = {
   health: section(
-    'How upstreams that fail are left out, while a model has others. Each worker learns by itself.',
+    'Ejection of failing upstreams, while a model has others. Each worker learns by itself.',
     {
       failuresMax: whole(
-        'Consecutive failures after which an upstream, or one model of it, gets no requests.',
+        'Consecutive failures after which an upstream, or one of its models, is ejected.',
         { default: 3, minimum: 1 },
       ),
-      ejectionMs: whole('For how long; it doubles with each time in a row.', {
+      ejectionMs: whole('First ejection; it doubles with each one in a row.', {
         default: 5_000,
         minimum: 1,
       }),
-      ejectionMaxMs: whole('The longest such time.', { default: 60_000, minimum: 1 }),
-      recoveryMs: whole('Time in which the share of an upstream that returned grows to normal.', {
+      ejectionMaxMs: whole('Longest ejection.', { default: 60_000, minimum: 1 }),
+      recoveryMs: whole('Time in which the share of a recovered upstream grows to normal.', {
         default: 10_000,
         minimum: 0,
       }),

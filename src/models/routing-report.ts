@@ -6,12 +6,12 @@ import type { MetricRegistry, Sample } from '#telemetry/metrics.ts'
 
 const millisPerSecond = 1_000
 
-/** Logs upstreams that are left out, and those that work again. */
+/** Logs ejections and recoveries. */
 export function logHealth(log: Pick<Log, 'info' | 'warn'>): OnHealthChange {
   return ({ isEjected, isSilent, failures }, { name }, model) => {
     const fields = { upstream: name, ...(model === null ? {} : { model }) }
-    if (!isEjected) log.info('upstream works again', fields)
-    else log.warn('upstream is left out', { ...fields, silent: isSilent, failures })
+    if (!isEjected) log.info('upstream recovered', fields)
+    else log.warn('upstream ejected', { ...fields, silent: isSilent, failures })
   }
 }
 
@@ -63,7 +63,7 @@ export function addRoutingMetrics(metrics: MetricRegistry, router: Router): void
   metrics.gauge(
     {
       name: 'sluice_upstream_ejections_total',
-      help: 'Times that an upstream was left out because it failed.',
+      help: 'Ejections of an upstream.',
       kind: 'counter',
       labels,
     },
@@ -81,7 +81,7 @@ export function addRoutingMetrics(metrics: MetricRegistry, router: Router): void
   metrics.gauge(
     {
       name: 'sluice_model_ejections_total',
-      help: 'Times that a model of an upstream was left out because it failed.',
+      help: 'Ejections of a model of an upstream.',
       kind: 'counter',
       labels: ['upstream', 'model'],
     },

@@ -17,13 +17,13 @@ const state = Type.Union(
   upstreamStates.map((name) => Type.Literal(name)),
   {
     description:
-      '`available`; `returning`: its share grows again after an ejection; `suspect`: silent, and being checked; `trial`: the next request shows whether it works again; `ejected`: left out while a model has other upstreams; `draining`: taken out of service by an administrator.',
+      '`available`; `recovering`: its share of requests grows after an ejection; `suspect`: silent, and being checked; `half_open`: the next request shows whether it works again; `ejected`: gets no requests while a model has other upstreams; `draining`: taken out of service by an administrator.',
   },
 )
 const healthFields = {
   state,
   consecutive_failures: count('Since the last success.'),
-  ejections: count('Times that it was left out because it failed.'),
+  ejections: count('Number of ejections.'),
   ejected_until: nullable(instant, 'When it is tried again, at the earliest.'),
 }
 

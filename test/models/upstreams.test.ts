@@ -75,7 +75,7 @@ describe('the list', () => {
     expect(Date.parse(failing.models[0].ejected_until)).toBeGreaterThan(Date.now() - 60_000)
     expect(failing.models[0].response_ms).toBeGreaterThanOrEqual(0)
     expect(other).toMatchObject({ state: 'available', requests: 4, failures: 0 })
-    expect(first.logLines.filter((line) => line.includes('upstream is left out'))).toHaveLength(1)
+    expect(first.logLines.filter((line) => line.includes('upstream ejected'))).toHaveLength(1)
   })
 
   test('shows requests in progress', async () => {

@@ -5,9 +5,9 @@ import type { TargetState, UpstreamState } from './state.ts'
 /** From the best to the worst. */
 export const upstreamStates = [
   'available',
-  'returning',
+  'recovering',
   'suspect',
-  'trial',
+  'half_open',
   'ejected',
   'draining',
 ] as const
@@ -25,8 +25,8 @@ export function stateOfModel({ health }: TargetState, nowMs: number): UpstreamSt
 }
 
 function stateOfHealth(health: Health, nowMs: number): UpstreamStateName {
-  if (health.isEjected) return health.isDue(nowMs) && !health.awaitsProbe ? 'trial' : 'ejected'
-  return health.recoveredShare(nowMs) < 1 ? 'returning' : 'available'
+  if (health.isEjected) return health.isDue(nowMs) && !health.awaitsProbe ? 'half_open' : 'ejected'
+  return health.recoveredShare(nowMs) < 1 ? 'recovering' : 'available'
 }
 
 /** Null before the first sample. */
