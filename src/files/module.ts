@@ -1,3 +1,4 @@
+import type { Limits } from '#limits/admission.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Collections } from '#retrieval/collections/create-collections.ts'
 import type { Storage } from '#storage/storage.ts'
@@ -14,6 +15,12 @@ import { createFiles, type Files } from './tree.ts'
 import { uploadPartsEndpoints } from './uploads/endpoints.ts'
 import { createUploads, type Uploads } from './uploads/uploads.ts'
 
+type Needs = {
+  storage: Storage
+  collections: Pick<Collections, 'fileHooks'>
+  limits: Pick<Limits, 'storedBytesOf'>
+}
+
 /** Files, folders and their shares. */
 export const filesModule = module({
   name: 'files',
@@ -22,11 +29,15 @@ export const filesModule = module({
     Uploads: 'Files that are sent in parts.',
     Sharing: 'Permissions of users and groups on files and folders.',
   },
-  start(needs: Foundation & { storage: Storage; collections: Pick<Collections, 'fileHooks'> }) {
+  start(needs: Foundation & Needs) {
     const { config, settings, log, database, storage, collections, now } = needs
     const deps = { database, storage, settings, hooks: collections.fileHooks, now }
     const sweep = startFileSweep({ ...deps, log })
-    const files = createFiles({ ...deps, limits: config.files })
+    const files = createFiles({
+      ...deps,
+      limits: config.files,
+      storedBytesMax: needs.limits.storedBytesOf,
+    })
     const receiver = createReceiver({ files, storage, settings, config })
     return {
       services: {

@@ -1,4 +1,5 @@
 import type { Config } from '#config/schema.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { CurrentSettings } from '#settings/schema.ts'
 import type { Storage } from '#storage/storage.ts'
 import type { FileHooks } from './files.ts'
@@ -19,6 +20,8 @@ export type FilesDeps = {
   settings: CurrentSettings
   limits: Pick<Config['files'], 'perOwnerMax'>
   hooks: FileHooks
+  /** The limit of a principal; null: unlimited. */
+  storedBytesMax?: (principal: RequestPrincipal) => number | null
   now: () => Date
 }
 

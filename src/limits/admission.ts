@@ -12,6 +12,12 @@ import {
   refusalOf,
   type Shortage,
 } from './shortages.ts'
+import {
+  type AdmitSpeech,
+  reserveSpeech,
+  type SpeechReservation,
+  speechShortagesOf,
+} from './speech.ts'
 
 /** What one call needs of each kind of limit. */
 type Need = {
@@ -57,18 +63,18 @@ export function createAdmission(deps: AdmissionDeps) {
     return reservation
   }
 
-  const reserveLeased = async (
-    principal: RequestPrincipal,
-    need: Need,
+  const reserveLeased = async <R>(
+    caller: { readonly principal: RequestPrincipal; readonly model: string | null },
+    work: Work<R>,
     shared: Leases,
-  ): Promise<Reservation | null> => {
+  ): Promise<R | null> => {
     for (let round = 1; ; round++) {
       // The limits may have changed, and idle meters may have been evicted.
-      const plan = plans.of(principal, need.model)
+      const plan = plans.of(caller.principal, caller.model)
       if (plan === null) return null
       const nowMs = clockMs()
-      const shortages = shortagesOf(plan, need, nowMs)
-      if (shortages === null) return reserve(plan, need, nowMs)
+      const shortages = work.shortagesOf(plan, nowMs)
+      if (shortages === null) return work.reserve(plan, nowMs)
       if (round > leaseRoundsMax || !shared.mayLease(shortages, nowMs)) {
         throw refuse(plan, shortages)
       }
@@ -95,17 +101,43 @@ export function createAdmission(deps: AdmissionDeps) {
     const shortages = shortagesOf(plan, need, nowMs)
     if (shortages === null) return reserve(plan, need, nowMs)
     if (leases === null || !shortages.every(isPossible)) throw refuse(plan, shortages)
-    return reserveLeased(principal, need, leases)
+    const work: Work<Reservation> = {
+      shortagesOf: (current, atMs) => shortagesOf(current, need, atMs),
+      reserve: (current, atMs) => reserve(current, need, atMs),
+    }
+    return reserveLeased({ principal, model }, work, leases)
+  }
+
+  const admitSpeech: AdmitSpeech = (principal, kind) => {
+    const plan = plans.of(principal, null)
+    if (plan === null) return null
+    const work: Work<SpeechReservation> = {
+      shortagesOf: (current, atMs) => speechShortagesOf(current, kind, atMs),
+      reserve: (current, atMs) => reserveSpeech(current, kind, atMs, deps),
+    }
+    const nowMs = clockMs()
+    const shortages = work.shortagesOf(plan, nowMs)
+    if (shortages === null) return work.reserve(plan, nowMs)
+    if (leases === null || !shortages.every(isPossible)) throw refuse(plan, shortages)
+    return reserveLeased({ principal, model: null }, work, leases)
   }
 
   return {
     admit,
+    admitSpeech,
+    storedBytesOf: plans.storedBytesOf,
     /** The tightest limits of calls to a model, for response headers; null: none apply. */
     rateLimits(principal: RequestPrincipal, model: string): RateLimits | null {
       const plan = plans.of(principal, model)
       return plan === null ? null : rateLimitsOf(plan, { nowMs: clockMs(), at: deps.now() })
     },
   }
+}
+
+/** What is checked and taken, again after each lease. */
+type Work<R> = {
+  shortagesOf(plan: Plan, nowMs: number): Shortage[] | null
+  reserve(plan: Plan, nowMs: number): R
 }
 
 /** Null: every limit allows the call. */

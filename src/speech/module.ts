@@ -2,6 +2,7 @@ import type { Auth } from '#auth/auth.ts'
 import { programEnvironment } from '#config/load.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
+import type { Limits } from '#limits/admission.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Ledger } from '#usage/ledger.ts'
 import { engines } from './doctor.ts'
@@ -15,6 +16,7 @@ import { createTranscriptions, type Transcriptions } from './transcriptions/tran
 
 type Needs = {
   usageLedger: Ledger | null
+  limits: Limits
   modelResolver: { mayUseOther(principal: RequestPrincipal, name: string): boolean }
 }
 
@@ -23,7 +25,15 @@ export const speechModule = module({
   name: 'speech',
   tags: { Speech: 'Speech to text, live and from files.' },
   doctor: engines,
-  async start({ config, log, now, metrics, modelResolver, usageLedger }: Foundation & Needs) {
+  async start({
+    config,
+    log,
+    now,
+    metrics,
+    modelResolver,
+    usageLedger,
+    limits,
+  }: Foundation & Needs) {
     const pool = createEnginePool(config.engine, { log, environment: programEnvironment() })
     const recognitionDeps = { pool, settings: config.speech, log }
     const open: OpenRecognition = (options) => openRecognition(recognitionDeps, options)
@@ -32,6 +42,7 @@ export const speechModule = module({
       log,
       languages: pool.languages,
       openRecognition: open,
+      admit: limits.admitSpeech,
       onUsed: usageLedger?.addSpeech,
     })
     const transcriptions = await createTranscriptions({
@@ -40,6 +51,7 @@ export const speechModule = module({
       log,
       now,
       openRecognition: open,
+      admit: limits.admitSpeech,
       onUsed: usageLedger?.addSpeech,
       mayUseModel: modelResolver.mayUseOther,
     })

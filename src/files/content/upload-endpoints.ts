@@ -126,5 +126,12 @@ export const uploadErrors = {
   request_timeout: 'The request body did not come in time.',
   too_many_streams: 'Too many uploads are in progress.',
   service_unavailable: 'The content was not stored; send it again.',
-  insufficient_storage: 'The storage is full.',
+  insufficient_storage: [
+    'The storage is full.',
+    {
+      code: 'stored_bytes_exceeded',
+      message:
+        'The limit of 1000000000 bytes of stored files is reached; delete files, also from the trash.',
+    },
+  ],
 } as const

@@ -24,6 +24,7 @@ import {
   findNode,
   insertFile,
   insertNode,
+  storedBytesBeside,
   type TreeLocation,
   touchNode,
   writeContent,
@@ -33,7 +34,8 @@ type NodeChange = { transaction: Transaction; principal: RequestPrincipal; id: s
 
 type Placement = { readonly folderId: string | null; readonly onConflict: OnConflict }
 
-export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps) {
+export function createAdditions(deps: TreeDeps) {
+  const { store, storage, hooks, limits, now, storedBytesMax = () => null } = deps
   /** Null adds to the top level of the principal's own tree. */
   function inDestination<T>(
     { principal, folderId }: { principal: RequestPrincipal; folderId: string | null },
@@ -93,6 +95,8 @@ export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps
 
   async function notifyContent(change: NodeChange, { collections = [] }: Partial<NewFile> = {}) {
     const { transaction, principal, id } = change
+    const bytesMax = storedBytesMax(principal)
+    if (bytesMax !== null) await requireStoredBytes(transaction, id, bytesMax)
     await hooks.changed(transaction, { kind: 'content', fileIds: [id] })
     if (collections.length > 0) {
       await hooks.joinCollections(transaction, principal, id, collections)
@@ -192,6 +196,20 @@ export function createAdditions({ store, storage, hooks, limits, now }: TreeDeps
       })
     },
   }
+}
+
+/** The trees of a change are locked, so concurrent additions are counted one after the other. */
+async function requireStoredBytes(
+  transaction: Transaction,
+  id: string,
+  bytesMax: number,
+): Promise<void> {
+  if ((await storedBytesBeside(transaction, id)) <= bytesMax) return
+  throw new AppError(
+    'insufficient_storage',
+    `The limit of ${bytesMax} bytes of stored files is reached; delete files, also from the trash.`,
+    { code: 'stored_bytes_exceeded' },
+  )
 }
 
 async function readFile({ transaction, principal, id }: NodeChange): Promise<FileRecord> {

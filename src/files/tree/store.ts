@@ -152,6 +152,15 @@ export async function countNodes(handle: Handle, ownerId: string): Promise<numbe
   return row?.count ?? 0
 }
 
+/** Of all files of the owner of a node, those in the trash included. */
+export async function storedBytesBeside(handle: Handle, id: string): Promise<number> {
+  const [row] = await handle.execute<{ bytes: number }>(sql`
+    select coalesce(sum(file.bytes), 0)::float8 as bytes
+    from node join file on file.node_id = node.id
+    where node.owner_id = (select owner_id from node where id = ${id}::uuid)`)
+  return row?.bytes ?? 0
+}
+
 /** A folder, or the top level of a tree for a `parentId` of null. */
 export type TreeLocation = { readonly ownerId: string; readonly parentId: string | null }
 

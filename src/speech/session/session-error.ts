@@ -113,9 +113,13 @@ export function fromDecoderError(cause: unknown): SessionError {
 
 /** Any error thrown before the session exists. */
 export function fromRequestError(cause: unknown): SessionError {
-  const { message, status } = toAppError(cause)
+  const { message, status, retryAfterS } = toAppError(cause)
   if (status === 401) return new SessionError('unauthorized', message)
   if (status === 403) return new SessionError('permission_denied', message)
+  if (status === 429) {
+    const details = retryAfterS === undefined ? {} : { retry_after_ms: retryAfterS * 1_000 }
+    return new SessionError('capacity', message, { details })
+  }
   if (status === 503) return new SessionError('unavailable', message, { cause })
   return new SessionError('internal_error', message, { cause })
 }

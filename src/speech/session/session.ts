@@ -1,5 +1,4 @@
 import { timingSafeEqual } from 'node:crypto'
-import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import { newId } from '#lib/id.ts'
 import type { RequestContext } from '#lib/request-context.ts'
@@ -24,7 +23,7 @@ export type SessionDeps = {
 }
 
 /** The context of the upgrade request. It has no signal, because a session outlives its sockets. */
-export type SessionContext = Omit<RequestContext<Pick<Principal, 'userId' | 'groups'>>, 'signal'>
+export type SessionContext = Omit<RequestContext, 'signal'>
 
 export type SessionStart = {
   readonly context: SessionContext

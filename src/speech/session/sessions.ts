@@ -1,4 +1,5 @@
 import type { Config } from '#config/schema.ts'
+import type { AdmitSpeech } from '#limits/speech.ts'
 import type { Language } from '#speech/engine.ts'
 import type { OpenRecognition } from '#speech/recognition/recognition.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -9,7 +10,7 @@ import { Connection, type UpgradeRequest } from './connection.ts'
 import type { ClientSocket } from './outbox.ts'
 import type { SessionQuery } from './query.ts'
 import { type SessionDeps, type SessionStart, SpeechSession } from './session.ts'
-import { noCapacity, SessionError } from './session-error.ts'
+import { fromRequestError, noCapacity, SessionError } from './session-error.ts'
 import type { SessionEnding } from './transcriber.ts'
 
 export type SpeechSessionsDeps = {
@@ -18,6 +19,8 @@ export type SpeechSessionsDeps = {
   readonly languages: readonly Language[]
   readonly log: Log
   readonly openRecognition: OpenRecognition
+  /** Limits of callers; absent: none. */
+  readonly admit?: AdmitSpeech | undefined
   /** Called once for each session that ends. */
   readonly onUsed?: ((use: SpeechUse) => void) | undefined
 }
@@ -34,17 +37,19 @@ export class SpeechSessions {
   readonly log: Log
   readonly #sessionDeps: SessionDeps
   readonly #budget: AudioBudget
+  readonly #admit: SpeechSessionsDeps['admit']
   readonly #onUsed: SpeechSessionsDeps['onUsed']
   readonly #connections = new Set<Connection>()
   readonly #live = new Map<string, SpeechSession>()
   readonly #ended: ReturnType<typeof createEndedSessions>
   #timer: Timer | undefined
 
-  constructor({ config, languages, log, openRecognition, onUsed }: SpeechSessionsDeps) {
+  constructor({ config, languages, log, openRecognition, admit, onUsed }: SpeechSessionsDeps) {
     const settings = config.speech
     this.settings = settings
     this.languages = languages
     this.log = log
+    this.#admit = admit
     this.#onUsed = onUsed
     this.#budget = new AudioBudget(settings.queueTotalBytesMax)
     this.#ended = createEndedSessions(settings.sessionsMax)
@@ -80,14 +85,28 @@ export class SpeechSessions {
 
   /** Throws a `SessionError` at capacity. */
   startSession(start: SessionStart): SpeechSession {
-    this.#requireCapacity(start.context.principal.userId)
+    const { principal } = start.context
+    this.#requireCapacity(principal.userId)
+    const admitted = this.#admit?.(principal, 'session') ?? null
+    let reservation = admitted instanceof Promise ? null : admitted
     const session = new SpeechSession(this.#sessionDeps, start, (ending) => {
+      reservation?.settle(ending.stats?.audio_ms ?? 0)
       this.#live.delete(session.id)
       logEnding(this.log, session, ending)
       this.#onUsed?.(useOf(session, ending))
       if (session.isResumable()) this.#ended.add(session)
     })
     this.#live.set(session.id, session)
+    if (admitted instanceof Promise) {
+      // The session starts meanwhile: a refusal ends it.
+      admitted.then(
+        (leased) => {
+          if (session.isOver()) leased?.settle(0)
+          else reservation = leased
+        },
+        (error: unknown) => session.fail(fromRequestError(error)),
+      )
+    }
     return session
   }
 

@@ -58,7 +58,7 @@ text was recognised, that text is returned, with \`warnings\` and the header \`x
         requireAcceptedSize(request, config.speech.fileBytesMax)
         // Transcription takes time; `fileMs` limits it.
         server?.timeout(request, 0)
-        const upload = transcriptions.admit(context)
+        const upload = await transcriptions.admit(context)
         try {
           const parameters = await receiveForm(request, upload, config)
           return parameters.streams

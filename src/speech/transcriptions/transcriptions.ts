@@ -4,6 +4,7 @@ import type { Config } from '#config/schema.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import type { RequestContext, RequestPrincipal } from '#lib/request-context.ts'
+import type { AdmitSpeech, SpeechReservation } from '#limits/speech.ts'
 import { isLanguage } from '#speech/engine.ts'
 import type { EngineChoice, EnginePool } from '#speech/engines/pool.ts'
 import type { OpenRecognition, RecognitionStats } from '#speech/recognition/recognition.ts'
@@ -39,6 +40,8 @@ export type TranscriptionsDeps = {
   readonly mayUseModel: (principal: RequestPrincipal, name: string) => boolean
   readonly log: Log
   readonly now: () => Date
+  /** Limits of callers; absent: none. */
+  readonly admit?: AdmitSpeech | undefined
   /** Called once for each file whose transcription ends. */
   readonly onUsed?: ((use: SpeechUse) => void) | undefined
 }
@@ -71,17 +74,30 @@ export async function createTranscriptions(deps: TranscriptionsDeps) {
   }
 
   return {
-    /** Admits an upload before its first byte; throws at capacity. */
-    admit(context: RequestContext): Upload {
+    /** Admits an upload before its first byte; rejects at capacity, or by a limit of the caller. */
+    async admit(context: RequestContext): Promise<Upload> {
       const hasCapacity = pool.languages.some((language) =>
         pool.hasCapacity({ language, engineName: null, avoid: null }),
       )
       if (!hasCapacity) throw atCapacity('engine_busy')
-      return openUpload(deps, folder, context, takeCapacity(context.principal.userId))
+      const releaseCapacity = takeCapacity(context.principal.userId)
+      try {
+        const reservation = (await deps.admit?.(context.principal, 'file')) ?? null
+        return openUpload(deps, folder, context, { releaseCapacity, reservation })
+      } catch (error) {
+        releaseCapacity()
+        throw error
+      }
     },
     /** Transcriptions in progress. */
     running: () => running,
   }
+}
+
+/** What an upload holds until it is closed. */
+type Held = {
+  readonly releaseCapacity: () => void
+  readonly reservation: SpeechReservation | null
 }
 
 /** One file, from its first byte to the end of the response. */
@@ -91,7 +107,7 @@ function openUpload(
   deps: TranscriptionsDeps,
   folder: string,
   context: RequestContext,
-  releaseCapacity: () => void,
+  { releaseCapacity, reservation }: Held,
 ) {
   const { fileBytesMax, fileMs } = deps.config.speech
   const { controller, release } = followSignal(context.signal)
@@ -102,6 +118,7 @@ function openUpload(
   const timer = setTimeout(() => controller.abort(timeout()), fileMs)
   let audio: SpooledAudio | null = null
   let isClosed = false
+  let audioMs = 0
 
   /** Releases all resources; idempotent. */
   async function close(): Promise<void> {
@@ -110,6 +127,7 @@ function openUpload(
     clearTimeout(timer)
     release()
     releaseCapacity()
+    reservation?.settle(audioMs)
     await audio?.close()
   }
 
@@ -124,6 +142,7 @@ function openUpload(
       for await (const part of transcribeFile(deps.openRecognition, job)) {
         if (part.type === 'end') {
           stats = part.stats
+          audioMs = stats.receivedMs
           failure = part.incomplete
         }
         yield part
