@@ -178,6 +178,8 @@ export type Usage = {
   outputTokens: number
   reasoningTokens: number
   totalTokens: number
+  /** The upstream reported none. */
+  estimated?: true
 }
 
 /** The sum of two usages; an unknown one counts as zero. */

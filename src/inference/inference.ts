@@ -2,6 +2,7 @@ import { AppError } from '#lib/errors.ts'
 import type { RequestContext } from '#lib/request-context.ts'
 import type { EmbeddingInput, Embeddings } from './embeddings.ts'
 import type { EventBatch, Usage } from './events.ts'
+import { estimateInput } from './input-estimate.ts'
 import { type CallKind, type CallRecord, OpenCall, type RetryPolicy } from './open-call.ts'
 import type { GenerationRequest } from './request.ts'
 import type { RerankInput, RerankResult } from './rerank.ts'
@@ -172,7 +173,7 @@ export function createInference(deps: InferenceDeps): Inference {
         input,
         run: (adapter, context) =>
           adapter.embed?.(input, context) ?? Promise.reject(unsupported(context, 'embeddings')),
-        usageOf: ({ inputTokens }) => inputUsage(inputTokens),
+        usageOf: ({ inputTokens }) => inputUsage(inputTokens, input),
       }),
     rerank: (call, model, input) =>
       callOnce('rerank', call, {
@@ -180,7 +181,7 @@ export function createInference(deps: InferenceDeps): Inference {
         input,
         run: (adapter, context) =>
           adapter.rerank?.(input, context) ?? Promise.reject(unsupported(context, 'reranking')),
-        usageOf: ({ totalTokens }) => inputUsage(totalTokens),
+        usageOf: ({ totalTokens }) => inputUsage(totalTokens, input),
       }),
     countTokens: ({ context, targets }, request, limitMs) =>
       callOnce(
@@ -210,8 +211,9 @@ function unsupported({ upstream }: AdapterContext, operation: string): AppError 
   )
 }
 
-function inputUsage(inputTokens: number | null): Usage | null {
-  if (inputTokens === null) return null
+/** Of calls that charge input only. */
+function inputUsage(reported: number | null, input: EmbeddingInput | RerankInput): Usage {
+  const inputTokens = reported ?? estimateInput(input)
   return {
     inputTokens,
     cachedTokens: 0,
@@ -219,5 +221,6 @@ function inputUsage(inputTokens: number | null): Usage | null {
     outputTokens: 0,
     reasoningTokens: 0,
     totalTokens: inputTokens,
+    ...(reported === null ? { estimated: true } : {}),
   }
 }

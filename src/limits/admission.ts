@@ -1,8 +1,9 @@
 import type { Admit, Reservation } from '#inference/inference.ts'
+import { estimateInput, tokensOf } from '#inference/input-estimate.ts'
 import type { CallRecord } from '#inference/open-call.ts'
 import type { RateLimit, RateLimits } from '#lib/rate-limits.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
-import { estimateInput, type OutputEstimate, tokensOf } from './estimate.ts'
+import type { OutputEstimate } from './estimate.ts'
 import type { Leases } from './leases.ts'
 import type { AppliedRate, Plan, Plans } from './plans.ts'
 import {

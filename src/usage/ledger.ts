@@ -161,12 +161,9 @@ export function createLedger({ write, priceOf, log, metrics, now }: LedgerDeps) 
   return {
     /** The end of a call; `job` is null unless it was a generation. */
     addCall(record: CallRecord, job: GenerationJob | null): void {
-      if (record.usage !== null || record.target === null || job === null) push(record)
-      else if (record.firstEventMs === null && record.outcome === 'failed') push(record)
-      else {
-        const usage = estimateUsage(job.request, record.outputChars)
-        push({ ...record, usage, estimated: true })
-      }
+      const isUnreported = record.usage === null && record.firstEventMs !== null
+      if (job === null || !isUnreported) push(record)
+      else push({ ...record, usage: estimateUsage(job.request, record.outputChars) })
     },
     addSpeech: (use: SpeechUse): void => push(use),
     /** Records that are not in the database yet. */

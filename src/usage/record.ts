@@ -1,7 +1,7 @@
 import type { Usage } from '#inference/events.ts'
+import { estimateInput, tokensOf } from '#inference/input-estimate.ts'
 import type { CallKind, CallRecord } from '#inference/open-call.ts'
 import type { GenerationRequest } from '#inference/request.ts'
-import { countChars } from '#inference/token-estimate.ts'
 import { isUuid } from '#lib/uuid.ts'
 
 export const usageKinds = [
@@ -36,10 +36,7 @@ export type SpeechUse = {
 }
 
 /** What waits to be written: the object of the call itself, so that recording it costs nothing more. */
-export type PendingUse =
-  | CallRecord
-  | (CallRecord & { readonly usage: Usage; readonly estimated: true })
-  | SpeechUse
+export type PendingUse = CallRecord | SpeechUse
 
 /** One line of the ledger. It holds no content of requests. */
 export type UsageRecord = {
@@ -120,7 +117,7 @@ export function toUsageRecord(use: PendingUse, at: Moment, priceOf: PriceOf): Us
   return { ...record, costNanos: costNanos === null ? null : wholeUpTo(costNanosMax, costNanos) }
 }
 
-function ofCall(call: CallRecord & { readonly estimated?: boolean }) {
+function ofCall(call: CallRecord) {
   const { usage, target, firstEventMs } = call
   const model = nameOf(call.modelId ?? call.model)
   const requested = nameOf(call.model)
@@ -140,7 +137,7 @@ function ofCall(call: CallRecord & { readonly estimated?: boolean }) {
     cacheWriteTokens: wholeUpTo(tokensMax, usage?.cacheWriteTokens ?? 0),
     outputTokens: wholeUpTo(tokensMax, usage?.outputTokens ?? 0),
     reasoningTokens: wholeUpTo(tokensMax, usage?.reasoningTokens ?? 0),
-    estimated: call.estimated ?? false,
+    estimated: usage?.estimated ?? false,
     audioMs: 0,
     queueMs: wholeUpTo(msMax, call.queuedMs),
     firstEventMs: firstEventMs === null ? null : wholeUpTo(msMax, firstEventMs),
@@ -173,16 +170,10 @@ function ofSpeech({ kind, engine, requestedModel, errorKind, audioMs }: SpeechUs
   }
 }
 
-const charsPerToken = 4
-/** The definition of a tool, without rendering its schema. */
-const toolTokens = 100
-
-/** For a generation whose upstream reported none: it was cancelled, say. */
+/** Of a generation whose upstream reported none: it was cancelled, say. */
 export function estimateUsage(request: GenerationRequest, outputChars: number): Usage {
-  const { instructions, items, tools } = request
-  const chars = countChars(items) + (instructions?.length ?? 0)
-  const inputTokens = Math.ceil(chars / charsPerToken) + tools.length * toolTokens
-  const outputTokens = Math.ceil(outputChars / charsPerToken)
+  const inputTokens = estimateInput(request)
+  const outputTokens = tokensOf(outputChars)
   return {
     inputTokens,
     cachedTokens: 0,
@@ -190,6 +181,7 @@ export function estimateUsage(request: GenerationRequest, outputChars: number): 
     outputTokens,
     reasoningTokens: 0,
     totalTokens: inputTokens + outputTokens,
+    estimated: true,
   }
 }
 
