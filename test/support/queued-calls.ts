@@ -8,8 +8,10 @@ import type { Probes } from '#inference/routing/checks.ts'
 import { createRouter } from '#inference/routing/router.ts'
 import type { Slot } from '#inference/routing/slot.ts'
 import { nothingTried } from '#inference/routing/usable.ts'
+import { adaptersWithoutModels } from './adapters.ts'
 import { makeRequest, makeRequestContext } from './generation.ts'
 import { target } from './generations.ts'
+import { openTransport } from './transport.ts'
 
 /** A router whose upstreams have few slots, and the queue of calls that wait for them. */
 
@@ -90,6 +92,16 @@ export function startQueue(
     throw new Error(`no upstream ${name}`)
   }
   return { queue, router, ended, ask, upstream }
+}
+
+/** For attempts whose operation is a function of the test. */
+export const unusedDeps = {
+  adapters: adaptersWithoutModels,
+  transport: openTransport(),
+  limits: { eventBytesMax: 1, toolArgumentCharsMax: 1, streamsMax: 1, outputCharsMax: 1 },
+  deadlines: { firstEventMs: 1, gapMs: 1, totalMs: 1 },
+  retry: { retriesMax: 3, backoffMs: 20, retryAfterMaxMs: 100 },
+  onSettled() {},
 }
 
 export async function runPendingPromises(): Promise<void> {

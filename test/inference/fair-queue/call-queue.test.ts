@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, jest, test } from 'bun:test'
+import { OpenCall } from '#inference/open-call.ts'
 import { nothingTried } from '#inference/routing/usable.ts'
 import { AppError } from '#lib/errors.ts'
-import { makeCall, runPendingPromises, startQueue } from '#test/support/queued-calls.ts'
+import { makeCall, runPendingPromises, startQueue, unusedDeps } from '#test/support/queued-calls.ts'
 
 beforeEach(() => {
   jest.useFakeTimers()
@@ -233,4 +234,20 @@ test('waiting calls are counted by model and priority', () => {
     [2, 'upstream-name', 'interactive'],
     [1, 'upstream-name', 'batch'],
   ])
+})
+
+test('a token count does not wait for a slot, an embedding does', async () => {
+  const { ask, router, upstream } = startQueue()
+  ask()
+  const { call, client } = makeCall()
+  const deps = { ...unusedDeps, router }
+  const options = { retry: deps.retry, limitMs: 1_000, streamed: true }
+  const attempt = (kind: 'count-tokens' | 'embed') =>
+    new OpenCall(kind, 'a-model', call).attempt(deps, options, async () => 'result')
+  const counting = attempt('count-tokens').catch((error) => error.kind)
+  expect(await counting).toBe('upstream_overloaded')
+  const embedding = attempt('embed').catch((error) => error.kind)
+  expect(upstream().queued).toBe(1)
+  client.abort(new AppError('client_closed', 'The client disconnected.'))
+  expect(await embedding).toBe('client_closed')
 })

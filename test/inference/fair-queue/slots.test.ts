@@ -2,10 +2,8 @@ import { afterEach, beforeEach, expect, jest, test } from 'bun:test'
 import { OpenCall } from '#inference/open-call.ts'
 import { sleep } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
-import { adaptersWithoutModels } from '#test/support/adapters.ts'
 import { createDice } from '#test/support/dice.ts'
-import { makeCall, runPendingPromises, startQueue } from '#test/support/queued-calls.ts'
-import { openTransport } from '#test/support/transport.ts'
+import { makeCall, runPendingPromises, startQueue, unusedDeps } from '#test/support/queued-calls.ts'
 
 beforeEach(() => {
   jest.useFakeTimers()
@@ -16,7 +14,6 @@ afterEach(() => {
 
 const slotsPerUpstream = 2
 const callsPerSchedule = 40
-const transport = openTransport()
 const clientGone = () => new AppError('client_closed', 'The client disconnected.')
 
 type Observed = {
@@ -35,15 +32,7 @@ async function runSchedule(seed: number, total: Observed): Promise<void> {
     slots: slotsPerUpstream,
     settings: { waitMaxMs: 1_500, waitingMax: 20, waitingPerPrincipalMax: 10 },
   })
-  const deps = {
-    adapters: adaptersWithoutModels,
-    transport,
-    limits: { eventBytesMax: 1, toolArgumentCharsMax: 1, streamsMax: 1, outputCharsMax: 1 },
-    deadlines: { firstEventMs: 1, gapMs: 1, totalMs: 1 },
-    retry: { retriesMax: 3, backoffMs: 20, retryAfterMaxMs: 100 },
-    router,
-    onSettled() {},
-  }
+  const deps = { ...unusedDeps, router }
   const open = new Map<OpenCall, AbortController>()
   /** Calls that have not had a slot yet, as far as they have noticed. */
   const fresh = new Set<OpenCall>()

@@ -162,7 +162,11 @@ export const createResponse = object(
       oneOf(['auto', 'disabled'], 'Only echoed: a context that is too long is always refused.'),
     ),
     metadata: optional(metadata),
-    service_tier: optional(string('Forwarded to upstreams that support it.')),
+    service_tier: optional(
+      string(
+        '`flex`: the request yields to others while all upstreams are busy. Forwarded to upstreams that support it.',
+      ),
+    ),
     prompt_cache_key: optional(
       string(
         'Identifies a session: its requests go to the same upstream, which may have cached the prompt.',
