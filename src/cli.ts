@@ -36,6 +36,10 @@ const commands: Readonly<Record<string, Command>> = {
     summary: 'brings the database to the schema of this version',
     run: async (args) => (await import('./migrate-command.ts')).migrate(args),
   },
+  'mp3 install': {
+    summary: 'installs the MP3 decoder (LGPL) into the data folder',
+    run: async (args) => (await import('./speech/mp3-install.ts')).installMp3(args),
+  },
   'llama install': {
     summary: 'installs the local model runtime into the data folder',
     run: async (args) => (await import('./models/llama-install.ts')).installLlama(args),

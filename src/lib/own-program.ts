@@ -3,6 +3,8 @@
  * forms: from source, as a bundle of JavaScript files, or as a single binary.
  */
 
+import { dirname } from 'node:path'
+
 /** Set by `scripts/build.ts`. */
 declare const SLUICE_FORM: 'bundle' | 'binary'
 
@@ -15,7 +17,8 @@ const entry = new URL(form === 'source' ? '../main.ts' : './main.js', import.met
 
 /** The command of a child process. A binary is its own entry point: it needs no path. */
 export function roleCommand(role: Role, ...args: readonly string[]): string[] {
-  const program = form === 'binary' ? [] : [Bun.fileURLToPath(entry)]
+  // No package of a child may be downloaded because it is missing.
+  const program = form === 'binary' ? [] : ['--no-install', Bun.fileURLToPath(entry)]
   return [process.execPath, ...program, role, ...args]
 }
 
@@ -40,13 +43,9 @@ export function commandLine(command: string): string {
   return command === 'serve' ? 'bun start' : `bun run ${command.replaceAll(' ', ':')}`
 }
 
-/** The folder where packages outside of a build are looked for; null when running from source. */
-export function programFolder(): string | null {
-  if (form === 'source') return null
-  return form === 'binary'
-    ? process.execPath.replace(/[^/\\]+$/, '')
-    : Bun.fileURLToPath(new URL('.', entry))
-}
+/** Where packages that a build does not contain are looked for first. */
+export const programFolder =
+  form === 'binary' ? dirname(process.execPath) : Bun.fileURLToPath(new URL('.', entry))
 
 /** What a zstd frame starts with. */
 const zstdMagic = 0xfd2fb528

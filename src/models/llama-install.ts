@@ -1,7 +1,5 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { readOptions } from '#config/arguments.ts'
-import { childEnvironment, loadConfigFromProcess } from '#config/load.ts'
+import { loadConfigFromProcess } from '#config/load.ts'
 import { upstreamFaults } from '#inference/upstreams/index.ts'
 import { loadPackage } from '#inference/upstreams/llama/child-model.ts'
 import {
@@ -10,7 +8,8 @@ import {
   packageVersion,
   platformPackages,
 } from '#inference/upstreams/llama/package.ts'
-import { bunCommand, commandLine } from '#lib/own-program.ts'
+import { installPackages } from '#install-packages.ts'
+import { commandLine } from '#lib/own-program.ts'
 import { engineFaults } from '#speech/engines/registry.ts'
 import { StartError } from '#start-error.ts'
 import { llamaFolder } from './llama-config.ts'
@@ -32,7 +31,7 @@ export async function installLlama(args: readonly string[]): Promise<number> {
   if (options === null) return 0
   const { gpu } = options
   const folder = llamaFolder(loadConfigFromProcess([upstreamFaults, engineFaults]))
-  await install(folder, packagesFor(gpu))
+  await installPackages(folder, packagesFor(gpu))
   const processor = await verify(folder, gpu)
   process.stdout.write(
     `${packageName} ${packageVersion} is in ${folder} and runs models on the ${processor}.\n` +
@@ -47,21 +46,6 @@ function packagesFor(withGpu: boolean): readonly string[] {
   if (parts.length === 0)
     throw new StartError(`There is no ${packageName} for ${platform} on ${arch}.`)
   return [packageName, ...parts].map((name) => `${name}@${packageVersion}`)
-}
-
-/** Into a separate package, so that no other is changed. */
-async function install(folder: string, packages: readonly string[]): Promise<void> {
-  mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'package.json'), '{ "private": true }\n')
-  // Optional dependencies are other platforms; install scripts would download and compile.
-  const flags = ['--cwd', folder, '--exact', '--omit', 'optional', '--ignore-scripts']
-  const { command, environment } = bunCommand('add', ...flags, ...packages)
-  const child = Bun.spawn(command, {
-    env: childEnvironment(environment),
-    stdio: ['ignore', 'inherit', 'inherit'],
-  })
-  const code = await child.exited
-  if (code !== 0) throw new StartError(`The installation ended with code ${code}.`)
 }
 
 async function verify(folder: string, gpu: boolean): Promise<string> {

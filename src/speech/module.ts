@@ -5,6 +5,7 @@ import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { Limits } from '#limits/admission.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Ledger } from '#usage/ledger.ts'
+import { mpg123Folder, setMpg123Folder } from './decoders/mpg123-package.ts'
 import { engines } from './doctor.ts'
 import { speechEndpoints } from './endpoints.ts'
 import { createEnginePool } from './engines/pool.ts'
@@ -34,6 +35,7 @@ export const speechModule = module({
     usageLedger,
     limits,
   }: Foundation & Needs) {
+    setMpg123Folder(mpg123Folder(config.data))
     const pool = createEnginePool(config.engine, { log, environment: programEnvironment() })
     const recognitionDeps = { pool, settings: config.speech, log }
     const open: OpenRecognition = (options) => openRecognition(recognitionDeps, options)

@@ -43,6 +43,10 @@ export type ProcessOptions = {
   dataFolder?: string
   /** The limit of open files; by default that of the tests. */
   openFilesMax?: number
+  /** Another form of the program, such as a build. The default runs from source. */
+  command?: readonly string[]
+  /** The default is an empty folder. */
+  cwd?: string
 }
 
 /** What every gateway of a test gets. A busy machine is no database outage. */
@@ -94,20 +98,19 @@ export async function launchGateway(options: ProcessOptions = {}): Promise<Gatew
       ...(place?.databaseUrl === undefined ? {} : { DATABASE_URL: place.databaseUrl }),
       ...options.environment,
     },
-    options.openFilesMax,
+    options,
   )
 }
 
 /** Empty variables count as unset. */
 function launch(
   environment: Readonly<Record<string, string>>,
-  openFilesMax?: number,
+  { openFilesMax, command = [process.execPath, program], cwd }: ProcessOptions,
 ): GatewayProcess {
-  const command = [process.execPath, program]
   const limited = ['sh', '-c', `ulimit -n ${openFilesMax} && exec "$@"`, 'sh', ...command]
-  const child = Bun.spawn(openFilesMax === undefined ? command : limited, {
+  const child = Bun.spawn(openFilesMax === undefined ? [...command] : limited, {
     // Away from the project, so that no settings file of a developer is found.
-    cwd: temporaryFolder(),
+    cwd: cwd ?? temporaryFolder(),
     env: { ...inheritedEnvironment(), ...common, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -115,7 +118,8 @@ function launch(
   const stderr = follow(child.stderr)
   const workersSeen = new Set<number>()
   cleanups.push(async () => {
-    for (const pid of [child.pid, ...workersSeen, ...childrenOf(child.pid)]) killIfAlive(pid)
+    const path = command.at(-1) ?? program
+    for (const pid of [child.pid, ...workersSeen, ...childrenOf(child.pid)]) killIfAlive(pid, path)
     await child.exited
   })
 
@@ -218,8 +222,8 @@ export function killProcess(pid: number | undefined, signal: NodeJS.Signals = 'S
   process.kill(pid, signal)
 }
 
-function killIfAlive(pid: number): void {
-  if (!isAlive(pid) || !readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(program)) return
+function killIfAlive(pid: number, path: string): void {
+  if (!isAlive(pid) || !readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(path)) return
   killProcess(pid)
 }
 

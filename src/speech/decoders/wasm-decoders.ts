@@ -1,3 +1,4 @@
+import { loadMpg123 } from './mpg123-package.ts'
 import type { OpusHead } from './opus-head.ts'
 
 /**
@@ -39,7 +40,8 @@ const mono = { streams: 1, coupledStreams: 0, mapping: [0] }
 /** A libopus decoder for consecutive streams. */
 export async function openLibopus(rateHz: LibopusRateHz) {
   // Imported on first use to keep the start fast.
-  const { OpusDecoder } = await import('opus-decoder')
+  // A copy of all exports: otherwise the bundler removes a class that only the package itself uses.
+  const { OpusDecoder }: typeof import('opus-decoder') = { ...(await import('opus-decoder')) }
   const internals = new OpusDecoder({
     channels: 1,
     sampleRate: rateHz,
@@ -127,7 +129,7 @@ const newFormat = -11
 /** A libmpg123 decoder. */
 export async function openMpg123() {
   // Imported on first use to keep the start fast.
-  const { MPEGDecoder } = await import('mpg123-decoder')
+  const { MPEGDecoder } = await loadMpg123()
   const internals = new MPEGDecoder({ enableGapless: true }) as unknown as DecoderInternals<
     | 'mpeg_frame_decoder_create'
     | 'mpeg_decoder_feed'
