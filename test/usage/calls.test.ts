@@ -31,7 +31,9 @@ async function answer(request: Request): Promise<Response> {
   const body = Object(await request.json())
   if (pathname.endsWith('/embeddings')) {
     const data = body.input.map((_: string, index: number) => ({ index, embedding: [1, 2] }))
-    return Response.json({ data, usage: { prompt_tokens: 7 } })
+    return Response.json(
+      body.input.includes('a') ? { data, usage: { prompt_tokens: 7 } } : { data },
+    )
   }
   if (pathname.endsWith('/rerank')) {
     const results = body.documents.map((_: string, index: number) => ({
@@ -65,6 +67,9 @@ beforeAll(async () => {
       { name: 'order', mode: 'rerank', upstreams: ['gpu'] },
     ],
     retry: { retriesMax: 0 },
+    prices: {
+      chat: { input_per_million: 2, cached_input_per_million: 1, output_per_million: 10 },
+    },
   })
 })
 afterAll(async () => {
@@ -123,6 +128,8 @@ describe('a record', () => {
         request_id: response.headers.get('x-request-id'),
         response_id: id,
         ...chatTokens,
+        // 40 tokens at 2, 60 at 1 and 20 at 10 per million.
+        cost: 0.000_34,
       },
     ])
   })
@@ -220,6 +227,14 @@ describe('a record', () => {
     expect(await user.records(2)).toMatchObject([
       { kind: 'embedding', model: 'vectors', input_tokens: 7, output_tokens: 0, surface: null },
       { kind: 'rerank', model: 'order', input_tokens: 9, output_tokens: 0 },
+    ])
+  })
+
+  test('of embeddings without reported tokens has estimated ones', async () => {
+    const user = await newUser()
+    await user.post('/v1/embeddings', { model: 'vectors', input: ['x'.repeat(400)] })
+    expect(await user.records(1)).toMatchObject([
+      { kind: 'embedding', input_tokens: 100, estimated: true, cost: null },
     ])
   })
 
