@@ -44,6 +44,11 @@ export type CallRecord = {
   endedAtMs: number
 }
 
+/** The name in the catalogue of the model that served the call, which may be a fallback. */
+export function servedModelOf({ target, modelId, model }: CallRecord): string {
+  return target?.modelId ?? modelId ?? model
+}
+
 export type RetryPolicy = {
   /** Further attempts after the first. */
   readonly retriesMax: number

@@ -72,6 +72,8 @@ export type Target = {
   readonly contextWindow?: number | null
   /** Whether it serves another model, for when the model itself cannot. */
   readonly isFallback?: boolean
+  /** The name of that other model in the catalogue. */
+  readonly modelId?: string
   /** The groups whose members may use it; absent: everyone. */
   readonly groups?: ReadonlySet<string>
 }

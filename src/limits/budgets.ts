@@ -1,5 +1,5 @@
 import type { Reservation } from '#inference/inference.ts'
-import type { CallRecord } from '#inference/open-call.ts'
+import { type CallRecord, servedModelOf } from '#inference/open-call.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -235,6 +235,6 @@ export class BudgetReservation implements Reservation {
   settle(record: CallRecord): void {
     this.#inner?.settle(record)
     const used = record.usage ?? this.#estimateOf(record)
-    this.#budgets.charge(this.#accounts, record.modelId ?? record.model, used)
+    this.#budgets.charge(this.#accounts, servedModelOf(record), used)
   }
 }

@@ -58,7 +58,12 @@ function withFallback(model: Model, other: Model | undefined): Model {
   const lastTier = Math.max(...model.targets.map(({ tier = 0 }) => tier))
   const targets = other.targets
     .filter(({ isFallback }) => isFallback !== true)
-    .map((target) => ({ ...target, tier: lastTier + 1 + (target.tier ?? 0), isFallback: true }))
+    .map((target) => ({
+      ...target,
+      tier: lastTier + 1 + (target.tier ?? 0),
+      isFallback: true,
+      modelId: other.id,
+    }))
   return targets.reduce<Model>(withTarget, model)
 }
 

@@ -1,6 +1,6 @@
 import type { Usage } from '#inference/events.ts'
 import { estimateInput, tokensOf } from '#inference/input-estimate.ts'
-import type { CallKind, CallRecord } from '#inference/open-call.ts'
+import { type CallKind, type CallRecord, servedModelOf } from '#inference/open-call.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { isUuid } from '#lib/uuid.ts'
 
@@ -119,7 +119,7 @@ export function toUsageRecord(use: PendingUse, at: Moment, priceOf: PriceOf): Us
 
 function ofCall(call: CallRecord) {
   const { usage, target, firstEventMs } = call
-  const model = nameOf(call.modelId ?? call.model)
+  const model = nameOf(servedModelOf(call))
   const requested = nameOf(call.model)
   return {
     kind: kindOfCall[call.kind],

@@ -60,13 +60,17 @@ async function answer(request: Request): Promise<Response> {
 beforeAll(async () => {
   upstream = Bun.serve({ hostname: '127.0.0.1', port: 0, idleTimeout: 0, fetch: answer })
   gateway = await startGateway({
-    upstream: [{ name: 'gpu', url: `http://127.0.0.1:${upstream.port}/v1`, models: ['plain'] }],
+    upstream: [
+      { name: 'dead', url: 'http://127.0.0.1:1/v1' },
+      { name: 'gpu', url: `http://127.0.0.1:${upstream.port}/v1`, models: ['plain'] },
+    ],
     model: [
       { name: 'chat', upstreams: ['gpu'], upstreamModel: 'real', aliases: ['old-chat'] },
+      { name: 'big', upstreams: ['dead'], fallbacks: ['chat'] },
       { name: 'vectors', mode: 'embed', upstreams: ['gpu'] },
       { name: 'order', mode: 'rerank', upstreams: ['gpu'] },
     ],
-    retry: { retriesMax: 0 },
+    retry: { retriesMax: 1 },
     prices: {
       chat: { input_per_million: 2, cached_input_per_million: 1, output_per_million: 10 },
     },
@@ -180,6 +184,14 @@ describe('a record', () => {
     await user.post('/v1/responses', { model, input: 'hello', store: false })
     expect(await user.records(1)).toMatchObject([
       { agent_id: id, model: 'chat', requested_model: model },
+    ])
+  })
+
+  test('of a fallback has the model that served it, and its price', async () => {
+    const user = await newUser()
+    await user.post('/v1/responses', { model: 'big', input: 'hello', store: false })
+    expect(await user.records(1)).toMatchObject([
+      { model: 'chat', requested_model: 'big', upstream: 'gpu', retries: 1, cost: 0.000_34 },
     ])
   })
 
