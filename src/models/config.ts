@@ -5,7 +5,7 @@ import type { Config } from '#config/schema.ts'
 import { healthKeys } from './health-config.ts'
 import { llamaKeys, localUpstreamName } from './llama-config.ts'
 import { configuredTargets, modelEntry } from './model-config.ts'
-import { upstreamEntry } from './upstream-config.ts'
+import { accessRules, upstreamEntry } from './upstream-config.ts'
 
 /** The keys of models and of requests to their upstreams. */
 export const modelsKeys = {
@@ -26,6 +26,9 @@ export const modelsKeys = {
       default: 5_000,
       minimum: 10,
     }),
+    access: accessRules(
+      'Restricts models to groups, beside the rules of [[upstream]] and [[model]]: { models = "gpt-*", groups = ["staff"] }. A model that several rules name is for the groups of all of them; one that no rule names is not restricted further. Administrators can change it at run time.',
+    ),
   }),
   compat: section('The Messages-compatible surface under /compat.', {
     prefix: Type.String({

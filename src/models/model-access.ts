@@ -1,16 +1,30 @@
 import type { Target } from '#inference/upstream.ts'
 import { matchNames, type NameMatcher } from '#lib/name-patterns.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
+import { setBounded } from '#lib/single-flight.ts'
 import type { Model } from './catalogue.ts'
 import type { ModelNames } from './names.ts'
 
 export type ModelAccess = ReturnType<typeof createModelAccess>
 
+/** The models of a name or pattern are for these groups. */
+export type AccessRule = { readonly models: string; readonly groups: readonly string[] }
+
+type Groups = ReadonlySet<string>
+
+/** Models whose groups are known by the current rules. */
+const modelsCachedMax = 10_000
+
 /**
- * Decides which models exist for a principal: those that a group of the user may use, and of these,
- * with an API key, those on the list of the key.
+ * Decides which models exist for a principal: those that a group of the user may use, by the
+ * configuration and by `rules`, which change at run time; and of these, with an API key, those on the
+ * list of the key.
  */
-export function createModelAccess(names: Pick<ModelNames, 'spellings' | 'ofModel'>) {
+export function createModelAccess(
+  names: Pick<ModelNames, 'spellings' | 'ofModel'>,
+  rules: () => readonly AccessRule[],
+) {
+  const groupsOf = createRuleReader(names, rules)
   /** By the list of a cached credential. */
   const matchers = new WeakMap<readonly string[], NameMatcher>()
   const matcherOf = (list: readonly string[]): NameMatcher => {
@@ -22,35 +36,62 @@ export function createModelAccess(names: Pick<ModelNames, 'spellings' | 'ofModel
   }
 
   /** Whether the list of the API key, if there is one, has one of the names of a model. */
-  const isListed = (
-    { credential }: RequestPrincipal,
-    ...modelNames: readonly string[]
-  ): boolean => {
+  const isListed = ({ credential }: RequestPrincipal, modelNames: readonly string[]): boolean => {
     const list = credential?.models ?? null
     return list === null || modelNames.some(matcherOf(list))
   }
+  const isOpen = (principal: RequestPrincipal, id: string, aliases: readonly string[]): boolean => {
+    const modelNames = [id, names.ofModel(id), ...aliases]
+    return isListed(principal, modelNames) && isMember(principal, groupsOf(id, modelNames))
+  }
+  const isUsable = (principal: RequestPrincipal, { groups, modelId }: Target): boolean =>
+    isMember(principal, groups) && (modelId === undefined || isOpen(principal, modelId, []))
 
   return {
     isListed,
     /** The model with the targets that the principal may use; undefined if there is none. */
     usable(principal: RequestPrincipal, model: Model): Model | undefined {
-      const { id, aliases } = model
-      const hasList = (principal.credential?.models ?? null) !== null
-      if (hasList && !isListed(principal, id, names.ofModel(id), ...aliases)) return undefined
-      return model.isRestricted ? withoutHiddenTargets(principal, model) : model
+      const { id, aliases, isRestricted, targets } = model
+      const isLimited = (principal.credential?.models ?? null) !== null || rules().length > 0
+      if (isLimited && !isOpen(principal, id, aliases)) return undefined
+      const hasOthers = isLimited && targets.at(-1)?.isFallback === true
+      if (!isRestricted && !hasOthers) return model
+      const usable = targets.filter((target) => isUsable(principal, target))
+      if (usable.length === targets.length) return model
+      // Another model that stands in for a hidden one must not reveal it.
+      const hasOwn = usable.some(({ isFallback }) => isFallback !== true)
+      return hasOwn ? { ...model, targets: usable } : undefined
     },
   }
 }
 
-function withoutHiddenTargets(principal: RequestPrincipal, model: Model): Model | undefined {
-  const targets = model.targets.filter((target) => isOpenTo(principal, target))
-  if (targets.length === model.targets.length) return model
-  // Another model that stands in for a hidden one must not reveal it.
-  const hasOwn = targets.some(({ isFallback }) => isFallback !== true)
-  return hasOwn ? { ...model, targets } : undefined
-}
-
-function isOpenTo({ groups, isSystem }: RequestPrincipal, { groups: allowed }: Target): boolean {
+function isMember({ groups, isSystem }: RequestPrincipal, allowed: Groups | undefined): boolean {
   if (allowed === undefined || isSystem === true) return true
   return groups.some((group) => allowed.has(group))
+}
+
+/** Reads the groups of all rules that name a model; undefined: no rule does. */
+function createRuleReader(
+  names: Pick<ModelNames, 'spellings'>,
+  rules: () => readonly AccessRule[],
+): (id: string, modelNames: readonly string[]) => Groups | undefined {
+  let latest: readonly AccessRule[] = []
+  let compiled: readonly { matches: NameMatcher; groups: readonly string[] }[] = []
+  let known = new Map<string, Groups | undefined>()
+  return (id, modelNames) => {
+    const current = rules()
+    if (current !== latest) {
+      latest = current
+      known = new Map()
+      compiled = current.map(({ models, groups }) => {
+        return { matches: matchNames(names.spellings(models)), groups }
+      })
+    }
+    if (compiled.length === 0) return undefined
+    if (known.has(id)) return known.get(id)
+    const naming = compiled.filter(({ matches }) => modelNames.some(matches))
+    const groups = naming.length === 0 ? undefined : new Set(naming.flatMap((rule) => rule.groups))
+    setBounded(known, id, groups, modelsCachedMax)
+    return groups
+  }
 }

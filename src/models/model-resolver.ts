@@ -42,7 +42,7 @@ export function createModelResolver(deps: ModelResolverDeps) {
       .find(({ model }) => model !== undefined)
   /** For the base model of an agent: a key that lists the agent may use its model through it. */
   const principalOf = (principal: RequestPrincipal, { id }: Pick<Agent, 'id'>) =>
-    access.isListed(principal, names.ofAgent(id)) ? withoutKey(principal) : principal
+    access.isListed(principal, [names.ofAgent(id)]) ? withoutKey(principal) : principal
   const findAgent = async (principal: RequestPrincipal, name: string) => {
     const id = names.agentIdIn(name)
     return id === undefined ? undefined : agents.find(principal, id)
@@ -100,7 +100,7 @@ export function createModelResolver(deps: ModelResolverDeps) {
     mayUseOther: (principal: RequestPrincipal, name: string): boolean =>
       catalogue.has(name)
         ? catalogue.find(principal, name) !== undefined
-        : access.isListed(principal, name),
+        : access.isListed(principal, [name]),
 
     /** The first model that generates text and that everyone may use. */
     firstOpenModel: (): string | undefined =>

@@ -54,7 +54,7 @@ export const modelsModule = module({
       usageLedger: Ledger | null
     },
   ) {
-    const { config, log, now, metrics, callableAgents: agents, usageLedger } = needs
+    const { config, log, now, metrics, settings, callableAgents: agents, usageLedger } = needs
     const { limits, retry, deadlines } = config
     const callReport = createCallReport({ log, metrics })
     const upstreams = configuredUpstreams(config)
@@ -75,7 +75,7 @@ export const modelsModule = module({
     })
     const adapters = { ...adaptersByKind, llama }
     const modelNames = createModelNames(config.compat)
-    const access = createModelAccess(modelNames)
+    const access = createModelAccess(modelNames, () => settings.current().models.access)
     const catalogue = createCatalogue({
       config,
       upstreams,

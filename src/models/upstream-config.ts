@@ -69,6 +69,24 @@ const quirks = {
   ),
 }
 
+const accessRulesMax = 1_000
+
+/** Which groups may use models. */
+export const accessRules = (description: string) =>
+  Type.Array(
+    entry('The models of a name or pattern are for these groups.', {
+      models: Type.String({
+        description: 'Name or pattern, in which * stands for any characters.',
+        minLength: 1,
+      }),
+      groups: Type.Array(Type.String({ minLength: 1 }), {
+        description: 'Groups whose members may use these models.',
+        minItems: 1,
+      }),
+    }),
+    { description, default: [], maxItems: accessRulesMax },
+  )
+
 /** An `[[upstream]]` of the file. */
 export const upstreamEntry = entry('An inference endpoint behind the gateway.', {
   name: text('Unique name, used in logs and [[model]] entries.'),
@@ -93,19 +111,8 @@ export const upstreamEntry = entry('An inference endpoint behind the gateway.', 
       description: 'Models to offer. By default, all models that its /models endpoint lists.',
     }),
   ),
-  access: Type.Array(
-    entry('Who may use some of the listed models.', {
-      models: text('Name or pattern, in which * stands for any characters.'),
-      groups: Type.Array(Type.String({ minLength: 1 }), {
-        description: 'Groups whose members may use these models.',
-        minItems: 1,
-      }),
-    }),
-    {
-      description:
-        'Restricts models of its list (not [[model]] entries) to groups: { models = "gpt-*", groups = ["staff"] }. A model that several rules name is for the groups of all of them; one that no rule names is for everyone.',
-      default: [],
-    },
+  access: accessRules(
+    'Restricts models of its list (not [[model]] entries) to groups. A model that several rules name is for the groups of all of them; one that no rule names is for everyone.',
   ),
   weight: whole('Relative share of requests among upstreams of equal priority.', {
     default: 1,

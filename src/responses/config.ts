@@ -86,7 +86,7 @@ export const responsesKeys = {
     recheckMs: whole('How often the credential of an open connection is checked again.', {
       default: 30_000,
       minimum: 10,
-      maximum: 60_000,
+      maximum: 3_600_000,
     }),
     turnsQueuedMax: whole('Queued requests per connection.', {
       default: 8,

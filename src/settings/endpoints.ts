@@ -11,6 +11,7 @@ import {
   configSchemaRecord,
   renderRevision,
   renderSchema,
+  renderValues,
   revisionExample,
   schemaExample,
 } from './record.ts'
@@ -49,7 +50,8 @@ export function settingsEndpoints({ settings, ...services }: SettingsEndpointsDe
       permission: 'can_access_api',
       tag: 'Configuration',
       summary: 'Retrieve the configuration',
-      description: 'The effective values of all layers.',
+      description:
+        'The effective values of all layers. Only callers with `can_edit_config` see `models.access`, whose rules name models that others may not know of.',
       responses: {
         200: {
           description: 'The values.',
@@ -58,7 +60,7 @@ export function settingsEndpoints({ settings, ...services }: SettingsEndpointsDe
         },
       },
       before,
-      handle: () => settings.current(),
+      handle: ({ context }) => renderValues(context.principal, settings.current()),
     }),
 
     endpoint({

@@ -1,7 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { idExample, instant, instantExample, nullable } from '#api/shapes.ts'
+import type { Principal } from '#auth/principal.ts'
 import { nest } from './patch.ts'
-import { configValues, renderJsonSchema, settingsByKey } from './schema.ts'
+import { type ConfigValues, configValues, renderJsonSchema, settingsByKey } from './schema.ts'
 import type { Settings } from './settings.ts'
 import type { Revision } from './store.ts'
 
@@ -100,6 +101,11 @@ export const revisionExample = {
   patch: { retrieval_k: 5 },
   before: {},
   after: { retrieval_k: 5 },
+}
+
+/** Rules of access name models that other callers may not know of. */
+export function renderValues({ permissions }: Principal, values: ConfigValues): ConfigValues {
+  return permissions.has('can_edit_config') ? values : { ...values, models: { access: [] } }
 }
 
 export function renderSchema({ layers, state }: Settings): Static<typeof configSchemaRecord> {

@@ -49,6 +49,7 @@ export const configValues = strict(
       trash_seconds: fromConfig('files', 'trashS'),
       people_picker: fromConfig('files', 'peoplePicker'),
     }),
+    models: strict({ access: fromConfig('models', 'access') }),
     responses: strict({ ttl_seconds: fromConfig('responses', 'ttlS') }),
     limits: strict({
       default: fromConfig('limits', 'default'),

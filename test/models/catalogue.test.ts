@@ -47,7 +47,7 @@ function open({ upstreams, model = [], refreshMs = 60_000, refreshTimeoutMs = 5_
   }))
   const config: Pick<Config, 'model' | 'models' | 'limits'> = {
     limits: loadConfig({}).limits,
-    models: { refreshMs, refreshTimeoutMs },
+    models: { refreshMs, refreshTimeoutMs, access: [] },
     model: model.map((entry) => ({
       mode: 'generate',
       routing: 'ordered',
@@ -63,7 +63,7 @@ function open({ upstreams, model = [], refreshMs = 60_000, refreshTimeoutMs = 5_
     config,
     upstreams: configuredUpstreams({ upstream: entries, llama: { enabled: false } }),
     adapters: adaptersWithoutModels,
-    access: createModelAccess(createModelNames({ prefix: 'vendor' })),
+    access: createModelAccess(createModelNames({ prefix: 'vendor' }), () => []),
     transport: openTransport(),
     log: createLog({
       level: 'info',

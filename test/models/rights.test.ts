@@ -1,91 +1,22 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { JsonObject } from '#lib/json.ts'
-import { type Gateway, startGateway } from '#test/support/gateway.ts'
-import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
-import { chatAnswer } from '#test/support/scripted-answers.ts'
+import {
+  ask,
+  first,
+  gateway,
+  openAgent,
+  openKey,
+  other,
+  secretAgent,
+  send,
+  staff,
+  startRightsWorld,
+  stopRightsWorld,
+} from './rights-world.ts'
 
 /** Models that some groups may use do not exist for other callers. */
 
-let gateway: Gateway
-let first: ReplayUpstream
-let second: ReplayUpstream
-/** Tokens. */
-let staff: string
-let other: string
-/** Of a member of staff, for two open models. */
-let openKey: string
-/** Agents of a member of staff, shared with everyone. */
-let openAgent: string
-let secretAgent: string
-
-beforeAll(async () => {
-  first = await startReplayUpstream(({ body }) => ({ body: chatAnswer(body) }))
-  second = await startReplayUpstream(({ body }) => ({ body: chatAnswer(body) }))
-  const server = { upstreams: ['first'], upstreamModel: 'm' }
-  gateway = await startGateway({
-    upstream: [
-      {
-        name: 'first',
-        url: first.baseUrl,
-        models: ['listed-open', 'listed-secret', 'listed-shared', 'secret'],
-        access: [
-          { models: '*-secret', groups: ['staff'] },
-          { models: 'listed-sh*', groups: ['staff'] },
-          { models: '*-shared', groups: ['guests'] },
-          { models: 'secret', groups: ['guests'] },
-        ],
-      },
-      { name: 'second', url: second.baseUrl, models: ['listed-shared'] },
-    ],
-    model: [
-      { ...server, name: 'open', aliases: ['plain'] },
-      { ...server, name: 'secret', aliases: ['hidden'], groups: ['staff', 'directors'] },
-      { ...server, name: 'embedder', mode: 'embed', groups: ['staff'] },
-      { ...server, name: 'sorter', mode: 'rerank', groups: ['staff'] },
-      { ...server, name: 'whisper-1', mode: 'transcribe', groups: ['staff'] },
-    ],
-    engine: [{ name: 'demo' }],
-    retry: { retriesMax: 0 },
-  })
-  staff = await gateway.token(['users', 'staff'], 'sam')
-  other = await gateway.token(['users'], 'otto')
-  const share = async (name: string, model: string) => {
-    const body = { name, model, visibility: { kind: 'everyone' } }
-    return String((await send(staff, 'POST /v1/agents', body)).body['model_id'])
-  }
-  openAgent = await share('Open', 'open')
-  secretAgent = await share('Secret', 'secret')
-  openKey = await makeKey({ models: ['open', 'listed-open'] })
-})
-afterAll(async () => {
-  await gateway.stop()
-  await Promise.all([first.stop(), second.stop()])
-})
-
-async function send(bearer: string, operation: string, json?: unknown) {
-  const [method = '', path = ''] = operation.split(' ')
-  const response = await gateway.request(path, {
-    method,
-    headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
-    ...(json === undefined ? {} : { body: JSON.stringify(json) }),
-  })
-  const text = await response.text()
-  const body: JsonObject = JSON.parse(text)
-  return { status: response.status, body, text }
-}
-
-const ask = (bearer: string, model: string) =>
-  send(bearer, 'POST /v1/responses', { model, input: 'Hi', store: false })
-
-async function makeKey(fields: object, bearer = staff): Promise<string> {
-  const { body } = await send(bearer, 'POST /v1/api-keys', { name: 'k', ...fields })
-  return String(body['key'])
-}
-
-async function listedNames(bearer: string, path = '/v1/models'): Promise<string[]> {
-  const { body } = await send(bearer, `GET ${path}`)
-  return Object(body['data']).map(({ id }: { id: string }) => id)
-}
+beforeAll(startRightsWorld)
+afterAll(stopRightsWorld)
 
 const requests: Record<string, (model: string) => [string, unknown]> = {
   responses: (model) => ['POST /v1/responses', { model, input: 'Hi', store: false }],
@@ -201,60 +132,5 @@ describe('an agent', () => {
     expect(refused.text.replace(secretAgent, '')).toBe(absent.text.replace(unknown, ''))
     const { body } = await send(other, `GET /v1/agents/${secretAgent.slice(-36)}`)
     expect(body).toMatchObject({ status: 'model_unavailable' })
-  })
-})
-
-describe('a key with a list of models', () => {
-  test('uses these alone, by any of their names', async () => {
-    const key = await makeKey({ models: ['open', 'listed-*'] })
-    for (const name of ['open', 'plain', 'vendor-model-open', 'listed-open', 'listed-secret']) {
-      expect((await ask(key, name)).status).toBe(200)
-    }
-    expect((await ask(key, 'secret')).status).toBe(404)
-    expect(await listedNames(key)).toEqual([
-      'open',
-      'listed-open',
-      'listed-secret',
-      'listed-shared',
-      'plain',
-      openAgent,
-    ])
-  })
-
-  test('matches aliases and prefixed names', async () => {
-    for (const pattern of ['plain', 'pl*', 'vendor-model-open', 'vendor-model-o*', 'vendor-*']) {
-      const key = await makeKey({ models: [pattern] })
-      expect((await ask(key, 'open')).status).toBe(200)
-    }
-  })
-
-  test('never adds a right', async () => {
-    const key = await makeKey({ models: ['*'] }, other)
-    expect((await ask(key, 'open')).status).toBe(200)
-    expect((await ask(key, 'secret')).status).toBe(404)
-    expect((await ask(key, secretAgent)).status).toBe(404)
-  })
-
-  test('uses an agent on a listed model, and a listed agent on any model of its owner', async () => {
-    const byModel = await makeKey({ models: ['open'] })
-    expect((await ask(byModel, openAgent)).status).toBe(200)
-    expect((await ask(byModel, secretAgent)).status).toBe(404)
-    const byName = await makeKey({ models: [secretAgent] })
-    expect((await ask(byName, secretAgent)).status).toBe(200)
-    expect((await ask(byName, 'secret')).status).toBe(404)
-    expect((await ask(byName, openAgent)).status).toBe(404)
-    expect(await listedNames(byName)).toEqual([secretAgent])
-    const others = await makeKey({ models: [secretAgent] }, other)
-    expect((await ask(others, secretAgent)).status).toBe(404)
-  })
-
-  test('restricts built-in models and speech models too', async () => {
-    const key = await makeKey({ models: ['open'] })
-    const embed = (bearer: string) =>
-      send(bearer, 'POST /v1/embeddings', { model: 'local-hash', input: 'a' })
-    expect((await embed(key)).status).toBe(404)
-    expect((await embed(await makeKey({ models: ['local-*'] }))).status).toBe(200)
-    expect((await send(key, 'GET /v1/models/local-hash')).status).toBe(404)
-    expect(await listedNames(await makeKey({ models: ['demo'] }))).toEqual(['demo'])
   })
 })

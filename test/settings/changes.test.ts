@@ -28,6 +28,7 @@ const shipped = {
   reranker_model: null,
   service_desk: { document_ids: null, model: null },
   files: { max_bytes: 5_368_709_120, trash_seconds: 2_592_000, people_picker: true },
+  models: { access: [] },
   responses: { ttl_seconds: 2_592_000 },
   limits: { default: {}, group: {}, user: {}, model: {} },
   budgets: { default: {}, user: {}, group: {}, key: {} },

@@ -120,7 +120,7 @@ export async function startSettingsGateway(
   const transport = openTransport()
   const upstreams = configuredUpstreams(config)
   const names = createModelNames(config.compat)
-  const access = createModelAccess(names)
+  const access = createModelAccess(names, () => settings.current().models.access)
   const catalogue = createCatalogue({
     config,
     access,

@@ -5,12 +5,12 @@ import { configFile, type GatewayProcess, jwtSecret, startGatewayProcess } from 
 import { type ReplayUpstream, startReplayUpstream } from './replay-upstream.ts'
 import { chatAnswer } from './scripted-answers.ts'
 
-/** Caches and periodic checks outlast each test: a change arrives by its notification or not at all. */
+/** Caches and periodic checks outlast the tests: a change arrives by its notification or not at all. */
 const settings = `
 [api_keys]
 cache_ms = 3600000
 [websocket]
-recheck_ms = 60000
+recheck_ms = 3600000
 [speech]
 models = ["open-speech", "restricted-speech"]
 [retry]
