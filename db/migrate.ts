@@ -3,6 +3,9 @@ import type { Sql } from 'postgres'
 import { migrations } from './migration-files.ts'
 import { DatabaseStartError } from './start-error.ts'
 
+/** When the newest migration of this version was made, in milliseconds. */
+export const newestMigration = Math.max(...migrations.map(({ folderMillis }) => folderMillis))
+
 /** Arbitrary; the same in every version of this program. */
 const migrationLock = 7_420_136_559
 /** How long a start waits for the migration of another process. */

@@ -30,11 +30,19 @@ const commands: Readonly<Record<string, Command>> = {
   },
   health: {
     summary: 'exits with 0 if a gateway on this machine is ready',
-    run: async (args) => (await import('./health-command.ts')).checkHealth(args, fetch),
+    run: async (args) => (await import('./commands/health.ts')).checkHealth(args, fetch),
   },
   migrate: {
     summary: 'brings the database to the schema of this version',
-    run: async (args) => (await import('./migrate-command.ts')).migrate(args),
+    run: async (args) => (await import('./commands/migrate.ts')).migrate(args),
+  },
+  backup: {
+    summary: 'writes the embedded database and the files into an archive',
+    run: async (args) => (await import('./commands/backup.ts')).backUp(args),
+  },
+  restore: {
+    summary: 'restores such an archive',
+    run: async (args) => (await import('./commands/restore.ts')).restore(args),
   },
   'mp3 install': {
     summary: 'installs the MP3 decoder (LGPL) into the data folder',

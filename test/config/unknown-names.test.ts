@@ -63,7 +63,19 @@ test.each(['mysql', 'mariadb', 'sqlite', 'mongodb'])('a %s database is refused',
 })
 
 const program = join(import.meta.dir, '../../src/main.ts')
-const commands = ['', 'serve', 'token', 'doctor', 'config', 'health', 'migrate', 'llama install']
+const commands = [
+  '',
+  'serve',
+  'token',
+  'doctor',
+  'config',
+  'health',
+  'migrate',
+  'backup',
+  'restore',
+  'mp3 install',
+  'llama install',
+]
 
 async function run(command: string, option: string) {
   const words = command.split(' ').filter(Boolean)

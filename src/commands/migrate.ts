@@ -1,9 +1,9 @@
+import { clock } from '#clock.ts'
+import { readOptions } from '#config/arguments.ts'
+import { loadConfigFromProcess } from '#config/load.ts'
 import { openDatabase } from '#db/client.ts'
-import { clock } from './clock.ts'
-import { readOptions } from './config/arguments.ts'
-import { loadConfigFromProcess } from './config/load.ts'
-import { commandLine } from './lib/own-program.ts'
-import { createLog } from './telemetry/log.ts'
+import { commandLine } from '#lib/own-program.ts'
+import { createLog } from '#telemetry/log.ts'
 
 const usage = `
 Usage: ${commandLine('migrate')}

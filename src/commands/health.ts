@@ -1,8 +1,8 @@
-import { readOptions } from './config/arguments.ts'
-import { loadConfigFromProcess } from './config/load.ts'
-import { commandLine } from './lib/own-program.ts'
-import { reachableHost } from './lib/reachable-host.ts'
-import { StartError } from './start-error.ts'
+import { readOptions } from '#config/arguments.ts'
+import { loadConfigFromProcess } from '#config/load.ts'
+import { commandLine } from '#lib/own-program.ts'
+import { reachableHost } from '#lib/reachable-host.ts'
+import { StartError } from '#start-error.ts'
 
 const usage = `
 Usage: ${commandLine('health')}
