@@ -32,6 +32,11 @@ export function createCallReport({
     help: 'Retries of generations, by the last upstream.',
     labels: ['upstream'],
   })
+  const hedges = metrics.counter({
+    name: 'sluice_upstream_hedges_total',
+    help: 'Generations with a second attempt beside the first one, by the upstream that gave output.',
+    labels: ['upstream'],
+  })
   const tokens = metrics.counter({
     name: 'sluice_tokens_total',
     help: 'Tokens as upstreams report them; cached tokens are included in input.',
@@ -72,6 +77,7 @@ export function createCallReport({
         outcome,
         ...(error === null ? {} : { kind: error.kind, reason: error.message, cause: error.cause }),
         retries: record.retries,
+        ...(record.hedged ? { hedged: true } : {}),
         first_event_ms: firstEventMs === null ? null : Math.round(firstEventMs),
         duration_ms: Math.round(durationMs),
         input_tokens: usage?.inputTokens ?? null,
@@ -86,6 +92,7 @@ export function createCallReport({
         firstEvents.observe(firstEventMs / millisPerSecond, upstream, model)
       }
       if (record.retries > 0) retries.add(record.retries, upstream)
+      if (record.hedged) hedges.add(1, upstream)
       if (usage === null) return
       tokens.add(usage.inputTokens, upstream, model, 'input')
       tokens.add(usage.outputTokens, upstream, model, 'output')

@@ -1,16 +1,17 @@
-import { jitteredBackoffMs } from '#lib/backoff.ts'
 import { Cancellation } from '#lib/cancellation.ts'
 import { sleep } from '#lib/deadline.ts'
-import { AppError, type ErrorKind, toAppError } from '#lib/errors.ts'
+import type { AppError } from '#lib/errors.ts'
+import { failureOf, runAttempt } from './attempt.ts'
 import type { EventBatch, Usage } from './events.ts'
 import type { InferenceDeps, ModelCall, Reservation, Surface } from './inference.ts'
+import { pauseBeforeRetryMs, permanentKinds, type RetryPolicy } from './retry.ts'
 import { allBusy } from './routing/capacity-queue.ts'
 import { targetsWithLargerWindow, withFittingTargets } from './routing/context-fit.ts'
+import { mayHedge, type Running, raceWithHedge } from './routing/hedge.ts'
 import type { Router } from './routing/router.ts'
 import type { Slot } from './routing/slot.ts'
 import { nothingTried, type Tried } from './routing/usable.ts'
 import type { Adapter, AdapterContext, Target } from './upstream.ts'
-import { hideUpstreamIn } from './upstream-error.ts'
 
 export type CallKind = 'generate' | 'embed' | 'rerank' | 'count-tokens'
 
@@ -32,6 +33,8 @@ export type CallRecord = {
   outcome: 'completed' | 'failed' | 'cancelled'
   error: AppError | null
   retries: number
+  /** Whether a second attempt ran beside the first one. Its usage is not known. */
+  hedged: boolean
   usage: Usage | null
   /** Characters of output that were passed on; of a generation only. */
   outputChars: number
@@ -49,15 +52,6 @@ export function servedModelOf({ target, modelId, model }: CallRecord): string {
   return target?.modelId ?? modelId ?? model
 }
 
-export type RetryPolicy = {
-  /** Further attempts after the first. */
-  readonly retriesMax: number
-  /** The first pause; it doubles with each retry. */
-  readonly backoffMs: number
-  /** A longer Retry-After is not waited for. */
-  readonly retryAfterMaxMs: number
-}
-
 type AttemptOptions = {
   readonly retry: RetryPolicy
   /** The time that one attempt has for its result: of a generation, its first output. */
@@ -65,6 +59,8 @@ type AttemptOptions = {
   /** Whether the result is streamed. The first output of a whole response is its end: no limit. */
   readonly streamed: boolean
 }
+
+type Run<T> = (adapter: Adapter, context: AdapterContext) => Promise<T>
 
 /** One admitted call to a model: its cancellation, its attempts and its record. */
 export class OpenCall {
@@ -75,6 +71,8 @@ export class OpenCall {
   /** Of the attempt or pause in progress; follows the signal of the request. */
   #current: Cancellation | null = null
   #abortion: { readonly reason: AppError | undefined } | null = null
+  /** Of a second attempt beside it. */
+  #hedging: Cancellation | null = null
   /** Of the attempt that succeeded. */
   #slot: Slot | null = null
   readonly #startedAtMs = performance.now()
@@ -96,6 +94,7 @@ export class OpenCall {
       outcome: 'cancelled',
       error: null,
       retries: 0,
+      hedged: false,
       usage: null,
       outputChars: 0,
       queuedMs: 0,
@@ -109,6 +108,7 @@ export class OpenCall {
   abort(reason?: AppError) {
     this.#abortion ??= { reason }
     this.#current?.abort(reason)
+    this.#hedging?.abort(reason)
   }
 
   output(batch: EventBatch) {
@@ -133,6 +133,7 @@ export class OpenCall {
 
   close(): CallRecord {
     this.#current?.release()
+    this.#hedging?.release()
     this.#endSlot()
     const endedAtMs = performance.now()
     this.record.endedAtMs = endedAtMs
@@ -145,44 +146,35 @@ export class OpenCall {
    * Calls targets as the router chooses them until one attempt succeeds. Throws the last failure as an
    * `AppError`. The context of the successful attempt follows this call until it is closed.
    */
-  async attempt<T>(
-    { adapters, transport, limits, router }: InferenceDeps,
-    options: AttemptOptions,
-    run: (adapter: Adapter, context: AdapterContext) => Promise<T>,
-  ): Promise<T> {
+  async attempt<T>(deps: InferenceDeps, options: AttemptOptions, run: Run<T>): Promise<T> {
+    const { router } = deps
     let call = withFittingTargets(this.#call)
-    const { context: requestContext } = call
-    const { limitMs } = options
     let tried = nothingTried
     for (let retries = 0; ; retries++) {
       const signal = this.#follow()
-      const slot = router.take(call, tried) ?? (await this.#wait(router, tried, signal))
-      const { upstream, model } = slot.target
-      this.record.target = slot.target
+      const slot = router.take(call, tried) ?? (await this.#wait(router, { call, tried, signal }))
       this.record.retries = retries
-      const streamed = options.streamed || !upstream.quirks.unstreamed
-      slot.form = formOf(this.record.kind, streamed)
-      slot.cancellation = signal
-      const expire = () => signal.abort(firstEventTimeout(limitMs))
-      const timer = streamed ? setTimeout(expire, limitMs) : undefined
       let failure: AppError
       try {
-        const context = { upstream, model, transport, limits, signal, requestContext, streamed }
-        const result = await run(adapters[upstream.kind], context)
-        slot.answered()
-        this.#slot = slot
-        return result
+        const result = this.#begin(deps, { slot, signal, options }, run)
+        const { hedgeMs } = slot.target
+        if (hedgeMs === undefined) {
+          const value = await result
+          this.#slot = slot
+          return value
+        }
+        const first = { slot, signal, result }
+        return await this.#hedge(deps, { first, hedgeMs, call, tried, options }, run)
       } catch (error) {
-        failure = failureOf(hideUpstreamIn(error, upstream))
-        slot.end(failure)
-      } finally {
-        clearTimeout(timer)
+        failure = failureOf(error)
       }
       const isPermanent = permanentKinds.has(failure.kind)
       if (failure.kind === 'context_length_exceeded') {
         call = { ...call, targets: targetsWithLargerWindow(call.targets, slot.target) }
       }
-      tried = { targets: [...tried.targets, slot.target], isPermanent }
+      const last = this.record.target
+      const failed = last === slot.target || last === null ? [slot.target] : [slot.target, last]
+      tried = { targets: [...tried.targets, ...failed], isPermanent }
       const isElsewhere = router.hasOther(call, tried)
       const untriedUpstream = isElsewhere || (isPermanent && hasUntried(call, tried))
       const pauseMs = pauseBeforeRetryMs(failure, retries, { ...options.retry, untriedUpstream })
@@ -192,13 +184,63 @@ export class OpenCall {
     }
   }
 
+  #begin<T>(
+    deps: InferenceDeps,
+    { slot, signal, options }: { slot: Slot; signal: Cancellation; options: AttemptOptions },
+    run: Run<T>,
+  ): Promise<T> {
+    const { kind } = this.record
+    const { limitMs } = options
+    const streamed = options.streamed || !slot.target.upstream.quirks.unstreamed
+    slot.form = formOf(kind, streamed)
+    this.record.target = slot.target
+    const requestContext = this.#call.context
+    return runAttempt(deps, { slot, signal, requestContext, limitMs, streamed }, run)
+  }
+
+  /** The first attempt, and a second one elsewhere if it gives no output for too long. */
+  async #hedge<T>(
+    deps: InferenceDeps,
+    given: {
+      first: Running<T>
+      hedgeMs: number
+      call: ModelCall
+      tried: Tried
+      options: AttemptOptions
+    },
+    run: Run<T>,
+  ): Promise<T> {
+    const { first, hedgeMs, call, tried, options } = given
+    const start = (): Running<T> | null => {
+      if (!options.streamed || call.request === undefined || !mayHedge(call.request)) return null
+      const slot = deps.router.takeHedge(call, tried, first.slot)
+      if (slot === null) return null
+      this.record.hedged = true
+      const signal = new Cancellation(call.context.signal)
+      this.#hedging?.release()
+      this.#hedging = signal
+      return { slot, signal, result: this.#begin(deps, { slot, signal, options }, run) }
+    }
+    const { winner, value } = await raceWithHedge(first, hedgeMs, start)
+    if (winner !== first) {
+      this.#current?.release()
+      this.#current = winner.signal
+    }
+    this.#slot = winner.slot
+    this.record.target = winner.slot.target
+    return value
+  }
+
   /** Waits for capacity; a token count is not worth it. */
-  async #wait(router: Router, tried: Tried, signal: Cancellation): Promise<Slot> {
+  async #wait(
+    router: Router,
+    { call, tried, signal }: { call: ModelCall; tried: Tried; signal: Cancellation },
+  ): Promise<Slot> {
     const { record } = this
     if (record.kind === 'count-tokens') throw allBusy()
     const startedAtMs = performance.now()
     try {
-      return await router.wait(this.#call, tried, signal)
+      return await router.wait(call, tried, signal)
     } finally {
       record.queuedMs += performance.now() - startedAtMs
     }
@@ -230,57 +272,4 @@ function formOf(kind: CallKind, streamed: boolean): Slot['form'] {
 
 function hasUntried({ targets }: ModelCall, tried: Tried): boolean {
   return targets.some((target) => !tried.targets.includes(target))
-}
-
-/** Transient failures: another attempt may succeed at any upstream. */
-const transientKinds: ReadonlySet<ErrorKind> = new Set([
-  'rate_limit_exceeded',
-  'upstream_error',
-  'upstream_unreachable',
-  'upstream_truncated',
-  'upstream_overloaded',
-  'upstream_connect_timeout',
-])
-
-/** Permanent failures of one upstream: only another upstream may succeed. */
-const permanentKinds: ReadonlySet<ErrorKind> = new Set([
-  'upstream_refused',
-  'insufficient_quota',
-  'upstream_invalid_answer',
-  'upstream_first_event_timeout',
-  'context_length_exceeded',
-])
-
-/**
- * The pause before the next attempt; null when none makes sense. `retries` counts from 0. An upstream
- * that was not tried yet is called at once; the same one after an exponential pause with jitter, which
- * honours Retry-After.
- */
-function pauseBeforeRetryMs(
-  error: AppError,
-  retries: number,
-  policy: RetryPolicy & { untriedUpstream: boolean },
-): number | null {
-  if (retries >= policy.retriesMax) return null
-  const isTransient = transientKinds.has(error.kind)
-  if (policy.untriedUpstream) return isTransient || permanentKinds.has(error.kind) ? 0 : null
-  if (!isTransient) return null
-  const jitteredMs = jitteredBackoffMs(retries + 1, { firstMs: policy.backoffMs })
-  const retryAfterMs = (error.retryAfterS ?? 0) * 1000
-  return retryAfterMs > policy.retryAfterMaxMs ? null : Math.max(retryAfterMs, jitteredMs)
-}
-
-/** An abort without a reason of ours comes from a client that disconnected. */
-export function failureOf(error: unknown): AppError {
-  if (error instanceof DOMException && error.name === 'AbortError') {
-    return new AppError('client_closed', 'The client disconnected.', { cause: error })
-  }
-  return toAppError(error)
-}
-
-function firstEventTimeout(limitMs: number): AppError {
-  return new AppError(
-    'upstream_first_event_timeout',
-    `The upstream sent no output within ${limitMs / 1000} s.`,
-  )
 }

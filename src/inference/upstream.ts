@@ -70,6 +70,8 @@ export type Target = {
   readonly weight?: number
   /** Tokens; null and undefined: unknown. */
   readonly contextWindow?: number | null
+  /** A stream without output for this long also starts at another target of the model. */
+  readonly hedgeMs?: number
   /** Whether it serves another model, for when the model itself cannot. */
   readonly isFallback?: boolean
   /** The name of that other model in the catalogue. */

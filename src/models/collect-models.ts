@@ -79,7 +79,8 @@ function groupsOf({ access }: ConfiguredUpstream, id: string): ReadonlySet<strin
 }
 
 function configuredModel(entry: ModelConfig, upstreams: readonly ConfiguredUpstream[]): Model {
-  const { groups, tokenizer, routing } = entry
+  const { groups, tokenizer, routing, hedgeMs } = entry
+  const hedging = hedgeMs === undefined ? {} : { hedgeMs }
   const tokenizerFile = tokenizer === undefined ? {} : { tokenizerFile: tokenizer }
   const restriction = groups === undefined ? {} : { groups: new Set(groups) }
   const byName = new Map(upstreams.map((each) => [each.upstream.name, each]))
@@ -94,6 +95,7 @@ function configuredModel(entry: ModelConfig, upstreams: readonly ConfiguredUpstr
         weight: given.weight ?? weight ?? 1,
         contextWindow: given.contextWindow,
         ...tokenizerFile,
+        ...hedging,
         ...restriction,
       },
     ]

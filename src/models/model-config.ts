@@ -33,6 +33,13 @@ export const modelEntry = entry('A model with a name that you choose.', {
     'How its upstreams share requests: the first one that works gets them all, or all get a share by weight, load and latency, and requests with the same prompt_cache_key go to the same one.',
     ['ordered', 'balanced'],
   ),
+  hedgeMs: Type.Optional(
+    Type.Integer({
+      description:
+        'A stream without output for this long also starts at another upstream, and the first output wins; the other one is aborted. Not with tools that the upstream runs. Off by default.',
+      minimum: 1,
+    }),
+  ),
   fallbacks: Type.Array(Type.String({ minLength: 1 }), {
     description:
       'Models that answer instead while no upstream of this one works, and where the input does not fit its context window. Callers without access to them do not get them.',

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from 'bun:test'
-import { failureOf, OpenCall } from '#inference/open-call.ts'
+import { failureOf } from '#inference/attempt.ts'
+import { OpenCall } from '#inference/open-call.ts'
 import { AppError } from '#lib/errors.ts'
 import { makeRequestContext } from '#test/support/generation.ts'
 

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from 'bun:test'
-import { OpenCall, type RetryPolicy } from '#inference/open-call.ts'
+import { OpenCall } from '#inference/open-call.ts'
+import type { RetryPolicy } from '#inference/retry.ts'
 import { createRouter } from '#inference/routing/router.ts'
 import type { CancelSignal } from '#lib/cancellation.ts'
 import { AppError, type ErrorKind } from '#lib/errors.ts'

@@ -104,6 +104,7 @@ export const recordOf = (target: Target, inputTokens: number): CallRecord => ({
   outcome: 'completed',
   error: null,
   retries: 0,
+  hedged: false,
   outputChars: 0,
   queuedMs: 0,
   firstEventMs: 1,

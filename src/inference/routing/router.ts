@@ -9,7 +9,15 @@ import { isSilence, wasNotSent } from './outcome.ts'
 import { defaultHealthSettings, type HealthSettings } from './settings.ts'
 import { Slot, type SlotOwner } from './slot.ts'
 import { type OnHealthChange, type TargetState, UpstreamState } from './state.ts'
-import { hasCapacity, isOnTrial, isSameTier, isWorking, type Tried, usableOf } from './usable.ts'
+import {
+  hasCapacity,
+  isOnTrial,
+  isSameTier,
+  isWorking,
+  nothingTried,
+  type Tried,
+  usableOf,
+} from './usable.ts'
 
 const drainedRetryAfterS = 5
 
@@ -111,6 +119,23 @@ export function createRouter(options: RouterOptions = {}) {
      * Throws when all are draining.
      */
     take: (call: ModelCall, tried: Tried): Slot | null => take(call, tried, false),
+
+    /**
+     * A slot for a second attempt beside the first one: at another target of the same model that works
+     * and has capacity, within the retry budget.
+     */
+    takeHedge(call: ModelCall, { targets: tried }: Tried, { target, state }: Slot): Slot | null {
+      const others = call.targets.filter(
+        (other) =>
+          other !== target &&
+          other.isFallback === target.isFallback &&
+          !tried.includes(other) &&
+          isWorking(stateOf(other), nowMs()) &&
+          hasCapacity(stateOf(other), false),
+      )
+      if (others.length === 0 || !state.upstream.takeRetry(nowMs())) return null
+      return take({ ...call, targets: others }, nothingTried, false)
+    },
 
     /** Waits for capacity. */
     wait: (call: ModelCall, tried: Tried, signal: CancelSignal): Promise<Slot> =>

@@ -68,6 +68,14 @@ export class Slot {
     this.#succeed(nowMs)
   }
 
+  /** Another attempt of the call gave output first: this one would have taken longer. */
+  lose() {
+    if (this.#phase === 'waiting' && this.form === 'first-event') {
+      this.state.firstEvent.add(this.#owner.nowMs() - this.startedAtMs)
+    }
+    this.end(null)
+  }
+
   /** The attempt has ended, with this failure. */
   end(failure: AppError | null) {
     if (this.#phase === 'ended') return
