@@ -41,10 +41,11 @@ export function createLimits(options: CreateLimitsOptions) {
   const meters = createMeters({ term: isShared ? term : null, clockMs })
   const processId = database.processName
   const store = options.store ?? createLeaseStore(database, { processId, leaseMs })
-  const leases = isShared
-    ? createLeases({ meters, store, term, leaseMs, log, clockMs, sleep, onExchange })
-    : null
   const plans = createPlans({ meters, scopes })
+  const { isConfigured } = plans
+  const leases = isShared
+    ? createLeases({ meters, store, term, leaseMs, log, clockMs, sleep, isConfigured, onExchange })
+    : null
   const outputs = createOutputEstimate()
   const admission = createAdmission({ ...options, plans, outputs, leases })
   return {

@@ -35,6 +35,8 @@ export function createLeases(deps: {
   log: Pick<Log, 'warn' | 'info'>
   clockMs: () => number
   sleep: (ms: number) => Promise<void>
+  /** Whether users, groups or models have limits. */
+  isConfigured: () => boolean
   onExchange: (outcome: 'ok' | 'failed') => void
 }) {
   const { meters, store, term, leaseMs, log, clockMs } = deps
@@ -50,6 +52,8 @@ export function createLeases(deps: {
   let running: Promise<void> | null = null
   let next: Promise<void> | null = null
   let isClosed = false
+  /** Whether the database knows of this process. */
+  let isRegistered = false
 
   const reserveOf = ({ limit }: { limit: number }) => Math.floor((limit * reservePart) / processes)
 
@@ -87,8 +91,8 @@ export function createLeases(deps: {
     const wanted = inUse + share.wanted + (isIdle ? 0 : reserveOf(meter))
     share.wanted = 0
     const held = share.usable(nowMs)
-    const isRegistered = !term.isOutage && held === share.held
-    if (isRegistered && wanted === held) return null
+    const isKnown = !term.isOutage && held === share.held
+    if (isKnown && wanted === held) return null
     // What is on its way back is not used any more.
     share.held = Math.min(share.held, Math.max(wanted, inUse))
     return { key, limit, inUse, wanted }
@@ -138,6 +142,7 @@ export function createLeases(deps: {
     dueSlots.clear()
     try {
       const answer = await store.exchange(rateAsks, slotAsks)
+      isRegistered = true
       endOutage()
       adopt(answer, askedAtMs)
       deps.onExchange('ok')
@@ -183,7 +188,8 @@ export function createLeases(deps: {
     for (const meter of slots) dueSlots.add(meter)
   }
   const renew = async () => {
-    if (rates.size === 0 && slots.size === 0 && renewals === 0) return
+    // A process without shares counts, too: in an outage it has its part of each limit.
+    if (!isRegistered && !deps.isConfigured()) return
     renewals++
     addAll()
     await soon()
@@ -260,7 +266,7 @@ export function createLeases(deps: {
       isClosed = true
       await renewing.stop()
       await running?.catch(() => {})
-      if (renewals === 0 && term.validUntilMs === Number.NEGATIVE_INFINITY) return
+      if (!isRegistered) return
       for (const { share } of rates) if (share !== null) share.spentAtMs = Number.NEGATIVE_INFINITY
       addAll()
       await exchange().catch(() => {})

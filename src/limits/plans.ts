@@ -99,6 +99,8 @@ export function createPlans({ meters, scopes }: { meters: Meters; scopes: () => 
   }
 
   return {
+    isConfigured: () => hasLimits(scopes()),
+
     /** Null: no limit applies, as for the gateway's own calls. `model` is null for speech. */
     of(principal: RequestPrincipal, model: string | null): Plan | null {
       const current = scopes()

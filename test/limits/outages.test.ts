@@ -1,0 +1,145 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import type { Reservation } from '#inference/inference.ts'
+import { AppError } from '#lib/errors.ts'
+import { createLimits } from '#limits/create-limits.ts'
+import { createLeaseStore } from '#limits/lease-store.ts'
+import type { LimitScopes } from '#limits/plans.ts'
+import { openTestDatabase, serverUrl, type TestDatabase } from '#test/support/database.ts'
+import { eventually } from '#test/support/eventually.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
+import { ended, generationCall, noScopes } from './admitting.ts'
+
+const onServer = test.skipIf(serverUrl === undefined)
+const leaseMs = 600
+let database: TestDatabase
+const opened: { close(): Promise<void> }[] = []
+
+beforeEach(async () => {
+  database = await openTestDatabase()
+})
+afterEach(async () => {
+  for (const limits of opened.splice(0)) await limits.close()
+  await database.close()
+})
+
+/** The limits of one process, which can be cut off from the database. Its meters do not refill. */
+function open(processId: string, scopes: Partial<LimitScopes>) {
+  const store = createLeaseStore(database, { processId, leaseMs })
+  let isCut = false
+  let exchanges = 0
+  const limits = createLimits({
+    budgets: null,
+    database: { ...database, processName: processId },
+    scopes: () => all,
+    log: quietLog,
+    clockMs: () => 1_000,
+    now: () => new Date(),
+    sleep: Bun.sleep,
+    onRefused() {},
+    onExchange: () => exchanges++,
+    leaseMs,
+    store: {
+      ...store,
+      exchange: (...asked) =>
+        isCut
+          ? Promise.reject(new AppError('service_unavailable', 'unreachable'))
+          : store.exchange(...asked),
+    },
+  })
+  const all = { ...noScopes, ...scopes }
+  opened.push(limits)
+  const admit = async (userId = 'alice'): Promise<Reservation | null> => {
+    try {
+      return await limits.admit(...generationCall({ userId }))
+    } catch {
+      return null
+    }
+  }
+  return {
+    admit,
+    /** How many calls are admitted until one is refused. */
+    async admitAll(userId = 'alice'): Promise<Reservation[]> {
+      const admitted: Reservation[] = []
+      for (let next = await admit(userId); next !== null; next = await admit(userId)) {
+        admitted.push(next)
+      }
+      return admitted
+    },
+    cut(cut: boolean) {
+      isCut = cut
+    },
+    async exchanged() {
+      const before = exchanges
+      await eventually('an exchange', () => exchanges > before + 1)
+    },
+  }
+}
+
+/** Both have exchanged, so they know of each other. */
+async function openPair(scopes: Partial<LimitScopes>) {
+  const [a, b] = [open('process-a', scopes), open('process-b', scopes)]
+  for (const one of [a, b, a]) (await one.admit('somebody'))?.settle(ended({ input: 1, output: 1 }))
+  await a.exchanged()
+  await b.exchanged()
+  return [a, b] as const
+}
+
+onServer(
+  'while the database is unreachable each process goes on with its part of a rate',
+  async () => {
+    const [a, b] = await openPair({ default: { requests_per_minute: 40 } })
+    a.cut(true)
+    b.cut(true)
+    const ofA = (await a.admitAll()).length
+    const ofB = (await b.admitAll()).length
+    expect(ofA).toBe(20)
+    expect(ofB).toBe(20)
+    // What was used meanwhile is reported: nothing is left over for anybody.
+    a.cut(false)
+    b.cut(false)
+    await a.exchanged()
+    await b.exchanged()
+    expect(await open('process-c', { default: { requests_per_minute: 40 } }).admit()).toBeNull()
+  },
+)
+
+onServer('one process that is cut off adds at most its part', async () => {
+  const [a, b] = await openPair({ default: { requests_per_minute: 40 } })
+  a.cut(true)
+  expect((await a.admitAll()).length).toBe(20)
+  expect((await b.admitAll()).length).toBeLessThanOrEqual(40)
+  a.cut(false)
+  await a.exchanged()
+  expect(await a.admit()).toBeNull()
+})
+
+onServer(
+  'slots go on within the part of the process, and are registered again afterwards',
+  async () => {
+    const scopes = { default: { concurrent_generations: 4 } }
+    const [a, b] = await openPair(scopes)
+    const first = await a.admit()
+    expect(first).not.toBeNull()
+    a.cut(true)
+    b.cut(true)
+    const more = await a.admitAll()
+    expect(more).toHaveLength(1)
+    expect(await b.admitAll()).toHaveLength(2)
+    a.cut(false)
+    b.cut(false)
+    await a.exchanged()
+    await b.exchanged()
+    const c = open('process-c', scopes)
+    expect(await c.admit()).toBeNull()
+    first?.settle(ended({ input: 1, output: 1 }))
+    await eventually('the slot returns', async () => (await c.admit()) !== null)
+  },
+)
+
+onServer('a limit below the number of processes lets each of them begin one call', async () => {
+  const [a, b] = await openPair({ default: { requests_per_minute: 1 } })
+  a.cut(true)
+  b.cut(true)
+  expect(await a.admitAll('dora')).toHaveLength(1)
+  expect(await b.admitAll('dora')).toHaveLength(1)
+})
