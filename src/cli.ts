@@ -42,7 +42,7 @@ const commands: Readonly<Record<string, Command>> = {
   },
   restore: {
     summary: 'restores such an archive',
-    run: async (args) => (await import('./commands/restore.ts')).restore(args),
+    run: async (args) => (await import('./commands/restore-backup.ts')).restore(args),
   },
   'mp3 install': {
     summary: 'installs the MP3 decoder (LGPL) into the data folder',
