@@ -50,8 +50,10 @@ type Waiting = {
 
 /** Capacity may also return with time, as after an ejection: waiting calls look for it this often. */
 const lookEveryMs = 250
-/** The time per call that is assumed until one was granted. */
+/** The time per call that is assumed before any call has ended. */
 const unknownMs = 1_000
+/** The weight of the latest call in the mean time in service. */
+const latestWeight = 1 / 16
 const retryAfterMaxS = 300
 
 /** Where calls wait while no upstream has capacity for them. */
@@ -149,9 +151,10 @@ export function createCallQueue({ settings, nowMs, onEnded }: CallQueueDeps): Ca
         priority,
         costTokens: costs.estimateTokens(model, call.request ?? call.input ?? null),
         deadlineMs: now + maxMs,
+        isRetry: request.isRetry,
       },
       now,
-      unknownMs,
+      usualIntervalMs(upstreams),
     )
   }
 
@@ -184,6 +187,7 @@ export function createCallQueue({ settings, nowMs, onEnded }: CallQueueDeps): Ca
     },
 
     ended(slot) {
+      if (slot.state.upstream.maxInFlight !== Number.POSITIVE_INFINITY) observe(slot, nowMs())
       if (granted.size > 0) settle(slot)
       if (queue.size > 0) serve(slot.state.upstream)
     },
@@ -229,13 +233,37 @@ function refusal({ reason, drainMs }: QueueRefusal): AppError {
       )
 }
 
-function waitedTooLong({ lane, sinceMs }: Ticket<Waiting>, nowMs: number): AppError {
+function waitedTooLong(
+  { lane, sinceMs, call: { request } }: Ticket<Waiting>,
+  nowMs: number,
+): AppError {
   const waitedS = Math.round((nowMs - sinceMs) / 1_000)
   return new AppError(
     'queue_timeout',
     `All upstreams of the model were busy for ${waitedS} s; retry.`,
-    { retryAfterS: toRetryAfterS(lane.drain.drainMs(lane.waiting + 1, nowMs, unknownMs)) },
+    {
+      retryAfterS: toRetryAfterS(
+        lane.drain.drainMs(lane.waiting + 1, nowMs, usualIntervalMs(request.upstreams)),
+      ),
+    },
   )
+}
+
+/** A mean of the time in service, from which the rate of a queue follows that has not drained yet. */
+function observe({ state: { upstream }, startedAtMs }: Slot, nowMs: number) {
+  const serviceMs = nowMs - startedAtMs
+  const { meanServiceMs } = upstream
+  upstream.meanServiceMs =
+    meanServiceMs === 0 ? serviceMs : meanServiceMs + (serviceMs - meanServiceMs) * latestWeight
+}
+
+/** The time between two free slots while all are in use. */
+function usualIntervalMs(upstreams: readonly UpstreamState[]): number {
+  let perMs = 0
+  for (const { maxInFlight, meanServiceMs } of upstreams) {
+    if (meanServiceMs > 0) perMs += maxInFlight / meanServiceMs
+  }
+  return perMs === 0 ? unknownMs : 1 / perMs
 }
 
 function toRetryAfterS(drainMs: number): number {

@@ -31,6 +31,8 @@ export type QueuedCall = {
   readonly priority: Priority
   readonly costTokens: number
   readonly deadlineMs: number
+  /** Whether it is exempt from the limits. */
+  readonly isRetry?: boolean
 }
 
 /** Why a call may not wait, and when its queue will have drained. */
@@ -84,16 +86,10 @@ export class FairQueue<Call> {
     unknownMs: number,
   ): Ticket<Call> | QueueRefusal {
     const lane = this.#laneOf(queued)
-    const { waitingMax, waitingPerPrincipalMax } = this.#limits
-    const free = waitingMax - lane.waiting
-    const own = lane.waitingOf(queued.principal)
-    if (free <= 0 && own < waitingPerPrincipalMax) {
-      return { reason: 'queue_full', drainMs: lane.drain.drainMs(lane.waiting, nowMs, unknownMs) }
-    }
-    // Nobody holds more places than are free: the queue never fills with the calls of a few.
-    if (own >= Math.min(waitingPerPrincipalMax, free)) {
-      const ahead = Math.min(lane.waiting, own * lane.principals)
-      return { reason: 'principal_full', drainMs: lane.drain.drainMs(ahead, nowMs, unknownMs) }
+    const refusal = queued.isRetry === true ? null : this.#refusalOf(lane, queued.principal)
+    if (refusal !== null) {
+      const { reason, ahead } = refusal
+      return { reason, drainMs: lane.drain.drainMs(ahead, nowMs, unknownMs) }
     }
     if (lane.waiting === 0) {
       this.#lanes.set(lane.key, lane)
@@ -109,6 +105,21 @@ export class FairQueue<Call> {
     lane.add(ticket)
     this.#deadlines.add(ticket)
     return ticket
+  }
+
+  #refusalOf(lane: Lane<Call>, principal: string) {
+    const { waitingMax, waitingPerPrincipalMax } = this.#limits
+    const free = waitingMax - lane.waiting
+    const own = lane.waitingOf(principal)
+    if (free <= 0 && own < waitingPerPrincipalMax) {
+      return { reason: 'queue_full', ahead: lane.waiting } as const
+    }
+    // Nobody holds more places than are free: the queue never fills with the calls of a few.
+    if (own < Math.min(waitingPerPrincipalMax, free)) return null
+    return {
+      reason: 'principal_full',
+      ahead: Math.min(lane.waiting, own * lane.principals),
+    } as const
   }
 
   /**

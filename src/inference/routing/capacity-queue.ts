@@ -9,6 +9,8 @@ export type CapacityRequest = {
   readonly call: ModelCall
   /** The upstreams that may serve it. */
   readonly upstreams: readonly UpstreamState[]
+  /** Whether an earlier attempt has failed: it was let in before. */
+  readonly isRetry: boolean
   /** A slot, if there is capacity by now; ignores `UpstreamState.queued`. */
   take(): Slot | null
   /** Ends the wait. */

@@ -142,6 +142,7 @@ export function createRouter(options: RouterOptions = {}) {
       queue.wait({
         call,
         upstreams: [...new Set(call.targets.map((target) => stateOf(target).upstream))],
+        isRetry: tried.targets.length > 0,
         take: () => take(call, tried, true),
         signal,
       }),

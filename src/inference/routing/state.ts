@@ -22,6 +22,8 @@ export class UpstreamState {
   inFlight = 0
   /** Requests that wait for its capacity; new ones do not overtake them. Kept by the fair queue. */
   queued = 0
+  /** Of a request, from its start to its end; 0 before the first one. Kept by the fair queue. */
+  meanServiceMs = 0
   /** Whether an operator has taken it out of service. */
   isDraining = false
   /** Slots without any response yet, the oldest first. */

@@ -251,3 +251,33 @@ test('a token count does not wait for a slot, an embedding does', async () => {
   client.abort(new AppError('client_closed', 'The client disconnected.'))
   expect(await embedding).toBe('client_closed')
 })
+
+test('before a queue has drained, retry-after follows from the usual time in service', async () => {
+  const { ask } = startQueue({ slots: 2, settings: { waitingMax: 4 } })
+  for (let round = 0; round < 3; round++) {
+    const running = [ask(), ask()]
+    await advance(12_000)
+    for (const { granted } of running) granted.slot?.end(null)
+  }
+  const users = ['a', 'b', 'c', 'd', 'e', 'f']
+  for (const userId of users) ask({ userId })
+  const refused = ask({ userId: 'z' })
+  await runPendingPromises()
+  // Two slots of 12 s each, and four calls that wait.
+  expect(refused.granted.error).toMatchObject({ kind: 'queue_full', retryAfterS: 24 })
+})
+
+test('a call whose attempt failed may wait again while the queue is full', async () => {
+  const { ask, router, upstream } = startQueue({ settings: { waitingMax: 1 } })
+  ask()
+  ask({ userId: 'ben' })
+  const { call, client } = makeCall()
+  const [failed] = call.targets
+  if (failed === undefined) throw new Error('no target')
+  const tried = { targets: [failed], isPermanent: false }
+  const again = router.wait(call, tried, client.signal).catch((error) => error.kind)
+  const fresh = router.wait(call, nothingTried, client.signal).catch((error) => error.kind)
+  expect([await fresh, upstream().queued]).toEqual(['queue_full', 2])
+  client.abort(new AppError('client_closed', 'The client disconnected.'))
+  expect(await again).toBe('client_closed')
+})
