@@ -1,17 +1,34 @@
-import { type SQL, sql } from 'drizzle-orm'
+import { getTableColumns, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
-import { rowsOf } from '#db/json-rows.ts'
 import { usageBatch, usageDay, usageHour, usageRecord } from '#db/schema/usage.ts'
 import { noId } from './grouping.ts'
 import type { UsageBatch } from './ledger.ts'
+import type { UsageRecord } from './record.ts'
 
 type LedgerDatabase = Pick<Database, 'drizzle' | 'executePrepared' | 'kind'>
 
-const rows = rowsOf(usageRecord)
+/** The columns of a record. Short keys halve the text of a batch. */
+const fields = Object.entries(getTableColumns(usageRecord))
+  .filter(([key]) => key !== 'batchId')
+  .map(([key, column], at) => ({
+    key: key as keyof UsageRecord,
+    short: `c${at.toString(36)}`,
+    name: column.name,
+    type: column.getSQLType(),
+  }))
+const fieldNames = sql.raw(fields.map(({ name }) => name).join(', '))
+const shortNames = sql.raw(fields.map(({ short }) => short).join(', '))
+const fieldTypes = sql.raw(fields.map(({ short, type }) => `${short} ${type}`).join(', '))
+
+function compact(record: UsageRecord): object {
+  const row: Record<string, unknown> = {}
+  for (const { key, short } of fields) row[short] = record[key]
+  return row
+}
 
 /**
- * Writes a batch in one statement: its records, and one row that says that the rollups do not contain
- * them. A repeated batch adds nothing, also when the rollups contain it by now.
+ * Writes a batch in one statement: its records, and one row that says that the sums do not contain them.
+ * A repeated batch adds nothing, also when the sums contain it by now.
  */
 export async function writeBatch(
   { executePrepared }: Pick<LedgerDatabase, 'executePrepared'>,
@@ -19,10 +36,11 @@ export async function writeBatch(
 ): Promise<void> {
   if (records.length === 0) return
   const ids = records.map((record) => record.id).toSorted()
-  const json = JSON.stringify(records.map((record) => ({ ...record, batchId: id })))
+  const json = JSON.stringify(records.map(compact))
   await executePrepared(sql`
     with added as (
-      insert into ${usageRecord} (${rows.columns}) select * from ${rows.given(json)}
+      insert into ${usageRecord} (batch_id, ${fieldNames})
+      select ${id}::uuid, ${shortNames} from json_to_recordset(${json}::json) as given(${fieldTypes})
       on conflict do nothing returning 1
     )
     insert into ${usageBatch} (id, first_id, last_id, records)
