@@ -20,6 +20,7 @@ const scopesByTag: Readonly<Record<string, Scope | null>> = {
   Directory: 'admin',
   Embeddings: 'admin',
   'Model installer': 'admin',
+  Upstreams: 'admin',
   Usage: 'admin',
   Branding: null,
   Operations: null,
