@@ -29,6 +29,8 @@ async function open(count = 1, options: GatewayOptions = {}) {
       upstream: upstreams.map(({ baseUrl }) => ({ url: baseUrl, models: [] })),
       model: [{ name: 'm', upstreams: ['upstream-0', 'upstream-1'] }],
       retry: { backoffMs: 1 },
+      // On a busy machine the tests would wait long enough for checks.
+      health: { probe: false },
     })
   for (let index = 0; index < count; index++) gateways.push(await start())
   const [first, second] = gateways

@@ -32,6 +32,7 @@ export class Health {
   readonly #hooks: HealthHooks
   #ejectionsInARow = 0
   #isOnTrial = false
+  #isAnnounced = false
   #returnedAtMs = Number.NEGATIVE_INFINITY
 
   constructor(settings: HealthSettings, hooks: HealthHooks) {
@@ -72,13 +73,19 @@ export class Health {
 
   succeed(nowMs: number) {
     this.failures = 0
+    this.admit(nowMs)
+  }
+
+  /** Ends an ejection, but the next failure begins another one. */
+  admit(nowMs: number) {
     if (this.ejectedUntilMs === 0) return
     this.ejectedUntilMs = 0
     this.isSilent = false
     this.awaitsProbe = false
     this.#isOnTrial = false
     this.#returnedAtMs = nowMs
-    this.#hooks.changed(false)
+    if (this.#isAnnounced) this.#hooks.changed(false)
+    this.#isAnnounced = false
   }
 
   fail(nowMs: number) {
@@ -99,7 +106,8 @@ export class Health {
     this.isSilent = isSilent
     this.awaitsProbe = this.#hooks.isProbed(isSilent)
     this.#isOnTrial = false
-    if (isFirst) this.#hooks.changed(true)
+    if (!this.#isAnnounced) this.#hooks.changed(true)
+    this.#isAnnounced = true
   }
 
   /** It asked for a pause itself. */

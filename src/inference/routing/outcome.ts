@@ -27,9 +27,15 @@ export function blameOf({ kind }: AppError): Blame {
   return blames[kind] ?? 'nobody'
 }
 
+const silences: ReadonlySet<ErrorKind> = new Set([
+  'upstream_connect_timeout',
+  'upstream_first_event_timeout',
+  'upstream_gap_timeout',
+])
+
 /** Failures that took a deadline to notice. */
 export function isSilence({ kind }: AppError): boolean {
-  return kind === 'upstream_connect_timeout' || kind === 'upstream_first_event_timeout'
+  return silences.has(kind)
 }
 
 /** Whether the attempt cost the upstream nothing, since it never got the request. */

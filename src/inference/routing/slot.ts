@@ -65,7 +65,9 @@ export class Slot {
     state.upstream.waiting.delete(this)
     if (this.form === 'first-event') state.firstEvent.add(nowMs - startedAtMs)
     else if (this.form === 'whole') state.whole.add(nowMs - startedAtMs)
-    this.#succeed(nowMs)
+    this.#heard(nowMs)
+    // It may still break off.
+    state.health.admit(nowMs)
   }
 
   /** Another attempt of the call gave output first: this one would have taken longer. */
@@ -82,6 +84,8 @@ export class Slot {
     const { state } = this
     const { upstream } = state
     if (this.#phase === 'waiting') upstream.waiting.delete(this)
+    const blame = failure === null ? 'nobody' : blameOf(failure)
+    if (this.#phase === 'answered' && blame === 'nobody') state.health.failures = 0
     this.#phase = 'ended'
     upstream.inFlight--
     // The time limit of a count is short.
@@ -93,13 +97,11 @@ export class Slot {
     this.#owner.slotEnded(this)
   }
 
-  #succeed(nowMs: number) {
+  #heard(nowMs: number) {
     const { state } = this
-    const { upstream } = state
     state.heardAtMs = nowMs
-    upstream.heardAtMs = nowMs
-    state.health.succeed(nowMs)
-    upstream.health.succeed(nowMs)
+    state.upstream.heardAtMs = nowMs
+    state.upstream.health.succeed(nowMs)
   }
 
   #fail(failure: AppError) {
@@ -107,7 +109,10 @@ export class Slot {
     const { upstream } = state
     const nowMs = this.#owner.nowMs()
     const blame = blameOf(failure)
-    if (blame === 'request') this.#succeed(nowMs)
+    if (blame === 'request') {
+      this.#heard(nowMs)
+      state.health.succeed(nowMs)
+    }
     if (blame === 'request' || blame === 'nobody') return
     upstream.failures++
     upstream.lastFailure = { kind: failure.kind, atMs: nowMs }

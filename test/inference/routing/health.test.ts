@@ -76,6 +76,27 @@ describe('an upstream that fails', () => {
     ])
   })
 
+  test('breaks off after its first output is ejected as well', () => {
+    const simulation = createSimulation({ seed: 1, targets: ordered() })
+    const names = Array.from({ length: 10 }, () => {
+      const slot = simulation.take()
+      slot.answered()
+      slot.end(nameOf(slot) === 'upstream-0' ? failing('upstream_truncated') : null)
+      return nameOf(slot)
+    })
+    expect(names.filter((name) => name === 'upstream-0')).toHaveLength(3)
+  })
+
+  test('is not blamed for clients that disconnect', () => {
+    const simulation = createSimulation({ seed: 1, targets: ordered() })
+    for (let round = 0; round < 10; round++) {
+      const slot = simulation.take()
+      if (round % 2 === 0) slot.answered()
+      slot.end(failing('client_closed'))
+      expect(nameOf(slot)).toBe('upstream-0')
+    }
+  })
+
   test('that asks for a pause gets one, up to the longest ejection', async () => {
     const simulation = createSimulation({ seed: 1, targets: ordered() })
     const pausing = (name: string) =>
