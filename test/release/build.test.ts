@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { asRecord } from '#lib/json.ts'
 import { version } from '#package.json'
 import { createTestPlace } from '#test/support/database.ts'
@@ -8,10 +9,13 @@ import { eventually } from '#test/support/eventually.ts'
 import {
   childrenOf,
   type GatewayProcess,
+  inheritedEnvironment,
   isAlive,
   killProcess,
+  launchGateway,
   signToken,
   stopProcesses,
+  temporaryFolder,
 } from '#test/support/process.ts'
 import { openSpeech } from '#test/support/speech-client.ts'
 import { speechFile, speechToolsExist } from '#test/support/speech-material.ts'
@@ -105,6 +109,39 @@ describe.each(['binary', 'bundle'] as const)('the %s', (form) => {
     expect(await run('wroker')).toMatchObject({ code: 1 })
   })
 })
+
+test.skipIf(Bun.which('npm') === null)(
+  'the packed npm package is installed and serves',
+  async () => {
+    const [folder, home] = [temporaryFolder(), temporaryFolder()]
+    const env = { ...inheritedEnvironment(), HOME: home }
+    const npm = async (...args: string[]) => {
+      const child = Bun.spawn(['npm', ...args], {
+        cwd: folder,
+        env,
+        stdio: ['ignore', 'pipe', 'pipe'],
+      })
+      const [output, errors, code] = await Promise.all([
+        child.stdout.text(),
+        child.stderr.text(),
+        child.exited,
+      ])
+      if (code !== 0) throw new Error(`npm ${args[0]} failed: ${errors}`)
+      return output.trim()
+    }
+    const archive = await npm('pack', '--silent', build.packageFolder)
+    await npm('install', '--offline', '--omit=optional', '--no-audit', '--no-fund', `./${archive}`)
+    expect(readdirSync(join(folder, 'node_modules/.bin'))).toContain('sluice')
+    const command = [join(folder, 'node_modules/.bin/sluice')]
+    const dataFolder = join(folder, 'data')
+    const gateway = await launchGateway({ command, dataFolder, environment: { DATABASE_URL: '' } })
+    await gateway.logged('listening')
+    expect((await gateway.ask({ model: 'demo', input: 'Hi.' })).status).toBe(200)
+    await expectIndexedPdf(gateway)
+    gateway.signal('SIGTERM')
+    expect(await gateway.exited).toBe(0)
+  },
+)
 
 async function expectDocs(gateway: GatewayProcess): Promise<void> {
   for (const page of ['/docs', '/scalar']) {
