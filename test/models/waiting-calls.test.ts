@@ -159,7 +159,9 @@ const retryAfter = ({ headers }: Response) => Number(headers.get('retry-after'))
 
 test('a refusal is an HTTP status of the surface with retry-after', async () => {
   const free = await occupy()
-  const waiting = [post(respond('1')), post(respond('2')), post(respond('3'), { user: 'ben' })]
+  const waiting = [post(respond('1')), post(respond('2'))]
+  await waits(2)
+  waiting.push(post(respond('3'), { user: 'ben' }))
   await waits(3)
   const own = await post(respond('4'))
   expect([own.status, retryAfter(own)]).toEqual([429, true])
@@ -222,4 +224,37 @@ test('background responses yield to interactive ones', async () => {
     return ((await found.json()) as { status: string }).status === 'completed'
   })
   expect(prompts).toEqual(['occupies', 'interactive', 'background'])
+})
+
+test.each([
+  ['/v1/responses', { input: 'x', store: false }, /event: response\.failed\n.*queue_timeout/],
+  ['/v1/responses', { input: 'x', store: true }, /event: response\.failed\n.*queue_timeout/],
+  [
+    '/compat/v1/messages',
+    { max_tokens: 9, messages: [{ role: 'user', content: 'x' }] },
+    /event: error\n.*overloaded_error/,
+  ],
+])('after heartbeats a refusal of %s %p ends the stream', async (path, body, ending) => {
+  const hurried = await startGateway({
+    upstream: [{ name: 'gpu', url: `${upstream.url.href}v1`, models: ['m'], maxInFlight: 1 }],
+    stream: { heartbeatMs: 20 },
+    queue: { waitMaxMs: 300 },
+  })
+  const send = async (sent: object, to: string) =>
+    checkedFetch(hurried.url + to, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        authorization: `Bearer ${await hurried.token()}`,
+      },
+      body: JSON.stringify({ model: 'm', ...sent }),
+    })
+  const first = send(respond('occupies'), '/v1/responses')
+  await eventually('the slot is taken', () => held.length === 1)
+  const waiting = await send({ ...body, stream: true }, path)
+  expect(waiting.status).toBe(200)
+  expect(await waiting.text()).toMatch(ending)
+  held[0]?.answer()
+  expect((await first).status).toBe(200)
+  await hurried.stop()
 })
