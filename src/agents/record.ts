@@ -67,7 +67,10 @@ export const agentRecord = Type.Object(
     model_id: Type.String({ description: 'The value of `model` in requests.' }),
     name: Type.String(),
     description: nullable(Type.String(), 'The purpose of the agent.'),
-    model: Type.String({ description: 'The model that it is based on.' }),
+    model: nullable(
+      Type.String(),
+      'The model that it is based on; null if you may neither use it nor change the agent.',
+    ),
     status: oneOf(['ready', 'model_unavailable'], 'Whether its model is available.'),
     is_owner: Type.Boolean({ description: 'Whether you own it.' }),
     is_editable: Type.Boolean({
@@ -101,7 +104,7 @@ export function renderAgent(agent: Agent, view: AgentView): AgentRecord {
     model_id: view.modelId,
     name: agent.name,
     description: agent.description,
-    model: agent.model,
+    model: view.isReady || view.isEditable ? agent.model : null,
     status: view.isReady ? 'ready' : 'model_unavailable',
     is_owner: view.isOwner,
     is_editable: view.isEditable,

@@ -16,6 +16,11 @@ const expiresAt = Type.Union([Type.String(), Type.Null()], {
   description: 'When the key expires: ISO 8601 in UTC; null or absent for never.',
 })
 
+const keyLimits = Type.Object(limitValues.properties, {
+  $id: 'ApiKeyLimits',
+  additionalProperties: false,
+})
+
 /** What a key is restricted to. */
 const rights = {
   models: nullable(
@@ -29,7 +34,7 @@ const rights = {
     Type.Array(oneOf(scopeNames, 'The kind of endpoints.'), { minItems: 1 }),
     'The kinds of endpoints that the key may use. Null: everything that its owner may do.',
   ),
-  limits: nullable(limitValues, 'Limits of this key beside those of its owner.'),
+  limits: nullable(keyLimits, 'Limits of this key beside those of its owner.'),
 }
 
 const name = Type.String({ description: 'A label of 1 to 100 characters.' })

@@ -88,11 +88,9 @@ const targetsOf = async (catalogue: Catalogue, name: string) =>
   (await catalogue.resolve(name, { principal: systemPrincipal })).targets.map(
     ({ upstream }) => upstream.name,
   )
-const failureOf = async (catalogue: Catalogue, name: string) => {
+const failureOf = async (catalogue: Catalogue, name: string, principal = systemPrincipal) => {
   const error = toAppError(
-    await catalogue
-      .resolve(name, { principal: systemPrincipal })
-      .catch((thrown: unknown) => thrown),
+    await catalogue.resolve(name, { principal }).catch((thrown: unknown) => thrown),
   )
   return { status: error.status, code: error.wireCode, retryAfterS: error.retryAfterS }
 }
@@ -218,6 +216,19 @@ describe('a name', () => {
       code: 'service_unavailable',
       retryAfterS: 5,
     })
+  })
+
+  test('fails in the same way as one that the principal may not use', async () => {
+    const upstream = await upstreamThat({ status: 500 })
+    const catalogue = open({ upstreams: [{ at: upstream }], model: [{ name: 'hidden' }] })
+    const caller = { userId: 'ann', groups: [], credential: { kind: 'api-key', models: ['x'] } }
+    expect(await targetsOf(catalogue, 'hidden')).toEqual(['upstream-0'])
+    const [hidden, absent] = [
+      await failureOf(catalogue, 'hidden', caller),
+      await failureOf(catalogue, 'absent', caller),
+    ]
+    expect(hidden).toEqual(absent)
+    expect(hidden).toMatchObject({ status: 503 })
   })
 
   test.each(['__proto__', 'constructor', 'toString', ''])('%p is not a model', async (name) => {

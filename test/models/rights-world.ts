@@ -17,8 +17,13 @@ export let openKey: string
 export let openAgent: string
 export let secretAgent: string
 
+const json = { 'content-type': 'application/json' }
+const vector = '{"data":[{"index":0,"embedding":[1,0,0]}]}'
+
 export async function startRightsWorld(): Promise<void> {
-  first = await startReplayUpstream(({ body }) => ({ body: chatAnswer(body) }))
+  first = await startReplayUpstream(({ path, body }) =>
+    path.endsWith('/embeddings') ? { headers: json, body: vector } : { body: chatAnswer(body) },
+  )
   second = await startReplayUpstream(({ body }) => ({ body: chatAnswer(body) }))
   const server = { upstreams: ['first'], upstreamModel: 'm' }
   gateway = await startGateway({

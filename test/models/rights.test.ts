@@ -3,6 +3,7 @@ import {
   ask,
   first,
   gateway,
+  makeKey,
   openAgent,
   openKey,
   other,
@@ -131,6 +132,28 @@ describe('an agent', () => {
     expect(refused.status).toBe(404)
     expect(refused.text.replace(secretAgent, '')).toBe(absent.text.replace(unknown, ''))
     const { body } = await send(other, `GET /v1/agents/${secretAgent.slice(-36)}`)
-    expect(body).toMatchObject({ status: 'model_unavailable' })
+    expect(body).toMatchObject({ status: 'model_unavailable', model: null })
+    const own = await send(staff, `GET /v1/agents/${secretAgent.slice(-36)}`)
+    expect(own.body).toMatchObject({ status: 'ready', model: 'secret' })
+  })
+})
+
+describe('a collection with a hidden embedding model', () => {
+  test('is searched without vectors: its owner does not widen the rights of its readers', async () => {
+    const collection = { name: 'plans', embedding_model: 'embedder' }
+    const { id } = (await send(staff, 'POST /v1/collections', collection)).body
+    const me = await send(other, 'GET /v1/me')
+    const share = { principal: { type: 'user', id: me.body['id'] }, role: 'viewer' }
+    const shared = await send(staff, `POST /v1/collections/${id}/shares`, share)
+    expect(shared.status).toBe(201)
+    const search = async (bearer: string) => {
+      const { body } = await send(bearer, `POST /v1/collections/${id}/search`, { query: 'a plan' })
+      return body['retrieval']
+    }
+    expect(await search(staff)).toMatchObject({ degraded: [] })
+    expect(await search(other)).toMatchObject({ degraded: ['vector'] })
+    // The list of a key restricts the models that a request names.
+    const key = await makeKey({ models: ['open'] })
+    expect(await search(key)).toMatchObject({ degraded: [] })
   })
 })
