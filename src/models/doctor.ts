@@ -14,6 +14,7 @@ import {
   packageVersion,
 } from '#inference/upstreams/llama/package.ts'
 import type { ConfiguredUpstream } from '#models/catalogue.ts'
+import { localUpstreamName } from '#models/llama-config.ts'
 import { configuredTargets } from '#models/model-config.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
 
@@ -33,6 +34,7 @@ export const upstreams: CheckGroup = {
       ...(config.upstream.length === 0 ? [onlyDemo] : []),
       ...listings.flatMap(({ findings }) => findings),
       ...listedFindings(config.model, listings),
+      ...fallbackFindings(config.model, listings),
       embeddingFinding(config),
       rerankFinding(config),
     ]
@@ -185,6 +187,29 @@ function listedFindings(
         ),
       ),
   ]
+}
+
+/** Fallbacks that no upstream lists, unless a remote one has no list. */
+function fallbackFindings(
+  models: readonly ModelConfig[],
+  listings: readonly UpstreamListing[],
+): Finding[] {
+  if (listings.some(({ name, models }) => models === null && name !== localUpstreamName)) return []
+  const known = new Set([
+    ...models.flatMap(({ name, aliases }) => [name, ...aliases]),
+    ...listings.flatMap((listing) => listing.models ?? []),
+  ])
+  return models.flatMap(({ name, fallbacks }) =>
+    fallbacks
+      .filter((fallback) => !known.has(fallback))
+      .map((fallback) =>
+        warn(
+          `model "${name}"`,
+          `there is no model "${fallback}" to fall back to`,
+          'Correct fallbacks, add a [[model]] of this name, or install the model.',
+        ),
+      ),
+  )
 }
 
 type Named = Pick<Config, 'model' | 'retrieval'>

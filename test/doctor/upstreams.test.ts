@@ -117,6 +117,23 @@ test('models that no upstream lists are reported, including those of search', as
   expect(finding('rerank model').detail).toContain('has the mode generate')
 })
 
+test('a fallback that does not exist is reported', async () => {
+  using server = serve(() => listing('small'))
+  const { finding } = await runDoctor({
+    toml: `${upstream('one', server.port)}
+[[model]]
+name = "large"
+upstreams = ["one"]
+upstream_model = "small"
+fallbacks = ["small", "gone"]
+`,
+  })
+  expect(finding('model "large"')).toMatchObject({
+    verdict: 'warn',
+    detail: 'there is no model "gone" to fall back to',
+  })
+})
+
 test('a missing embedding model fails', async () => {
   const { exitCode, finding } = await runDoctor({
     environment: { SLUICE_EMBEDDING_MODEL: 'nowhere', SLUICE_RERANK_MODEL: 'nowhere' },
