@@ -77,6 +77,7 @@ export function createCallReport({
         outcome,
         ...(error === null ? {} : { kind: error.kind, reason: error.message, cause: error.cause }),
         retries: record.retries,
+        ...(record.queuedMs === 0 ? {} : { queue_ms: Math.round(record.queuedMs) }),
         ...(record.hedged ? { hedged: true } : {}),
         first_event_ms: firstEventMs === null ? null : Math.round(firstEventMs),
         duration_ms: Math.round(durationMs),
