@@ -1,7 +1,5 @@
-import type { TSchema } from '@sinclair/typebox'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import type { Checker } from '#lib/schema.ts'
 import { refused, unknownField } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
 import { keysOfSection, settingsByKey } from './schema.ts'
@@ -91,9 +89,8 @@ export function parsePatch(body: unknown): Flat {
   return new Map(
     flattenPatch(body, '').map(([key, value]) => [
       key,
-      isRecord(value)
-        ? validated(key, value, settingsByKey.get(key)?.patchChecker)
-        : parseValue(key, value),
+      // An object is validated when it was merged.
+      isRecord(value) && settingsByKey.get(key)?.isMerged ? value : parseValue(key, value),
     ]),
   )
 }
@@ -105,12 +102,8 @@ export function parseValue(key: string, value: unknown): unknown {
   return settingsByKey.get(key)?.reference === 'files' ? parseFileIds(key, valid) : valid
 }
 
-function validated(
-  key: string,
-  value: unknown,
-  checker: Checker<TSchema> | undefined = settingsByKey.get(key)?.checker,
-): unknown {
-  const fault = checker?.firstError(value) ?? null
+function validated(key: string, value: unknown): unknown {
+  const fault = settingsByKey.get(key)?.checker.firstError(value) ?? null
   if (fault === null) return value
   const path = fault.path === '' || fault.path.startsWith('[') ? fault.path : `.${fault.path}`
   const param = key + path

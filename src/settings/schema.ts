@@ -105,8 +105,6 @@ export type Setting = {
   /** Of a value that is set, which is never null. */
   readonly schema: TSchema
   readonly checker: Checker<TSchema>
-  /** Of the value in a patch. */
-  readonly patchChecker: Checker<TSchema>
   valueIn(config: Config): unknown
 }
 
@@ -128,7 +126,6 @@ function leavesOf({ properties }: TObject, path: string): Setting[] {
       isMerged: schema['type'] === 'object',
       schema,
       checker: compileChecker(schema),
-      patchChecker: compileChecker(mergeable(schema)),
       valueIn: (config: Config) =>
         (origin === undefined ? schema['default'] : Object(config)[origin.section][origin.name]) ??
         null,

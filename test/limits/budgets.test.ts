@@ -170,6 +170,15 @@ test('a soft budget warns once per period over all processes, and refuses nothin
   expect([...a.warnings, ...b.warnings]).toHaveLength(2)
 })
 
+test('only the first warning of a period counts, whichever process sends it', async () => {
+  const store = createBudgetStore(database)
+  const [owner, period, at] = ['user:alice', '2026-11', new Date()]
+  expect(await store.warn(owner, period, at)).toBe(false)
+  await store.charge([{ owner, period, tokens: 1, costNanos: 0 }])
+  expect(await store.warn(owner, period, at)).toBe(true)
+  expect(await store.warn(owner, period, at)).toBe(false)
+})
+
 test('while the database is unreachable calls go on, and their use is written later', async () => {
   const here = open({ default: { tokens_per_day: 100 } })
   here.cut(true)

@@ -47,6 +47,7 @@ test('responses, whole and streamed, have the headers of OpenAI, and 429 their b
   expect(await streamed.text()).toContain('response.completed')
   const refused = await here.post('/v1/responses', { ...input, stream: true })
   expect(refused.status).toBe(429)
+  expect(here.deps.inference.running()).toBe(0)
   expect(await refused.json()).toEqual({
     error: {
       message: expect.stringContaining('The limit of 2 requests per minute of this user'),
