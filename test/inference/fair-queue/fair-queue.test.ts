@@ -212,3 +212,16 @@ test('a refund does not put a principal before one that comes new', () => {
   const next = Array.from({ length: 2 }, () => queue.grant('gpu', 0, accept)?.call)
   expect(next).toContain('ben')
 })
+
+test('a steady stream of new principals does not hold back the second call of another', () => {
+  const { add, queue } = start()
+  add('first', { principal: 'anne' })
+  add('second', { principal: 'anne' })
+  let grants = 0
+  for (let granted = ''; granted !== 'second' && grants < 1_000; grants++) {
+    // Three calls of others wait at any time.
+    for (let at = queue.size; at < 4; at++) add('new', { principal: `new-${grants}-${at}` })
+    granted = queue.grant('gpu', 0, accept)?.call ?? ''
+  }
+  expect(grants).toBeLessThanOrEqual(12)
+})
