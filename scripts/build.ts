@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util'
 import { type BunPlugin, zstdCompress } from 'bun'
 import manifest from '../package.json' with { type: 'json' }
 import { releaseManifest } from './release-manifest.ts'
+import { renderSbom } from './sbom.ts'
 
 const root = join(import.meta.dir, '..')
 /** The main program, then its threads (`threadProgram` in src/lib/own-program.ts). */
@@ -74,6 +75,7 @@ const packageFolder = join(dist, 'npm')
 
 rmSync(dist, { recursive: true, force: true })
 mkdirSync(join(packageFolder, 'bin'), { recursive: true })
+await Bun.write(join(dist, 'sluice.cdx.json'), renderSbom())
 await buildPackage()
 await buildBinary()
 

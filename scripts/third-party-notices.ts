@@ -14,10 +14,15 @@ Sluice itself is under the MIT licence (LICENSE). A production install contains 
 The MP3 decoder: mpg123-decoder (MIT) contains libmpg123, compiled to WebAssembly. libmpg123 is under
 the GNU Lesser General Public License, version 2.1 (https://www.gnu.org/licenses/old-licenses/lgpl-2.1.html);
 its source is at https://www.mpg123.de. The decoder is a package of its own that can be replaced by
-another build: src/speech/decoders imports it by name.
+another build. The bundle and the binary do not contain it: they load it from a folder (docs/installation.md).
 
 The Opus decoder: opus-decoder (MIT) contains libopus, compiled to WebAssembly, under the BSD
 3-Clause licence (https://opus-codec.org/license/).
+
+The binary contains Bun (MIT, https://bun.com/docs/project/license), which is linked with JavaScriptCore
+and other parts of WebKit, under the GNU Library General Public License, version 2
+(https://www.gnu.org/licenses/old-licenses/lgpl-2.0.html). Their sources are at
+https://github.com/oven-sh/WebKit. To use another build of Bun, start the bundle of the npm package with it.
 `
 
 type Package = {
@@ -30,7 +35,7 @@ type Package = {
 /** Name, version and licence of every package of a production install, and each licence text once. */
 export function renderNotices(): string {
   const packages = listProductionPackages()
-    .map(describe)
+    .map(readPackage)
     .toSorted((a, b) => `${a.name} ${a.version}`.localeCompare(`${b.name} ${b.version}`, 'en'))
   const byText = Map.groupBy(packages, ({ text }) => text)
   const width = Math.max(...packages.map(({ name, version }) => name.length + version.length + 1))
@@ -50,7 +55,7 @@ export function renderNotices(): string {
 }
 
 /** Lock file keys of everything that the production dependencies need, such as `a` or `a/b`. */
-function listProductionPackages(): string[] {
+export function listProductionPackages(): string[] {
   const lock = asRecord(Bun.JSONC.parse(readFileSync(join(root, 'bun.lock'), 'utf8')))
   const locked = asRecord(lock['packages'])
   const workspace = asRecord(asRecord(lock['workspaces'])[''])
@@ -82,7 +87,7 @@ function splitKey(key: string): string[] {
   return key.match(/@[^/]+\/[^/]+|[^/]+/g) ?? []
 }
 
-function describe(key: string): Package {
+export function readPackage(key: string): Package {
   const names = splitKey(key)
   const folder = join(root, 'node_modules', names.join('/node_modules/'))
   const manifest = asRecord(JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')))

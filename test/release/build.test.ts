@@ -82,14 +82,6 @@ describe.each(['binary', 'bundle'] as const)('the %s', (form) => {
     },
   )
 
-  test.skipIf(!speechToolsExist)('decodes MP3 with the separate package', async () => {
-    const gateway = await install(form, { build, withMp3: true }).start()
-    const { text, reason } = await transcribe(gateway, speechFile('fox', 'mp3'), 'fox.mp3')
-    expect({ text: typeof text, reason }).toEqual({ text: 'string', reason: undefined })
-    gateway.signal('SIGTERM')
-    await gateway.exited
-  })
-
   test('has every command', async () => {
     const program = install(form, { build })
     const run = async (...args: string[]) => {
@@ -109,6 +101,17 @@ describe.each(['binary', 'bundle'] as const)('the %s', (form) => {
     expect(await run('wroker')).toMatchObject({ code: 1 })
   })
 })
+
+test.skipIf(!speechToolsExist).each(['image', 'bundle'] as const)(
+  'the %s decodes MP3 with the separate package',
+  async (form) => {
+    const gateway = await install(form, { build, withMp3: form === 'bundle' }).start()
+    const { text, reason } = await transcribe(gateway, speechFile('fox', 'mp3'), 'fox.mp3')
+    expect({ text: typeof text, reason }).toEqual({ text: 'string', reason: undefined })
+    gateway.signal('SIGTERM')
+    expect(await gateway.exited).toBe(0)
+  },
+)
 
 test.skipIf(Bun.which('npm') === null)(
   'the packed npm package is installed and serves',

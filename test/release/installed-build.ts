@@ -3,22 +3,29 @@ import { join } from 'node:path'
 import { type GatewayProcess, launchGateway, temporaryFolder } from '#test/support/process.ts'
 
 /** What is released, made once per test run. */
-export type Build = { readonly binary: string; readonly packageFolder: string }
+export type Build = {
+  readonly binary: string
+  readonly packageFolder: string
+  /** The folder of the program in the container image. */
+  readonly imageFolder: string
+}
 
 const root = join(import.meta.dir, '../..')
 /** The user and group of Debian without any right. */
 const nobody = '65534'
 
-/** Runs `bun run build`, with a fast compression. */
+/** Builds what the container image contains, with a fast compression. */
 export async function makeBuild(): Promise<Build> {
   const out = publicFolder()
-  const script = join(root, 'scripts/build.ts')
-  const child = Bun.spawn([process.execPath, script, '--out', out, '--compression', '1'], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
+  const command = ['sh', join(root, 'deploy/image.sh'), out, '--compression', '1']
+  const child = Bun.spawn(command, { stdio: ['ignore', 'ignore', 'pipe'] })
   const [stderr, code] = await Promise.all([child.stderr.text(), child.exited])
   if (code !== 0) throw new Error(`the build failed: ${stderr}`)
-  return { binary: join(out, 'sluice'), packageFolder: join(out, 'npm') }
+  return {
+    binary: join(out, 'build/sluice'),
+    packageFolder: join(out, 'build/npm'),
+    imageFolder: join(out, 'image'),
+  }
 }
 
 export type InstalledProgram = {
@@ -36,12 +43,13 @@ export type InstalledProgram = {
  * started in an empty directory with an empty home, by a user without rights if the tests run as root.
  */
 export function install(
-  form: 'binary' | 'bundle',
+  form: 'binary' | 'bundle' | 'image',
   { build, withMp3 = false }: { build: Build; withMp3?: boolean },
 ): InstalledProgram {
   const folder = publicFolder()
   const lib = join(folder, 'lib')
   if (form === 'binary') cpSync(build.binary, join(folder, 'sluice'))
+  else if (form === 'image') cpSync(build.imageFolder, folder, { recursive: true })
   else cpSync(join(build.packageFolder, 'lib'), lib, { recursive: true })
   if (withMp3) {
     mkdirSync(join(folder, 'node_modules'))
@@ -53,7 +61,7 @@ export function install(
   makeReadOnly(folder)
   const [cwd, home] = [publicFolder(0o777), publicFolder(0o777)]
   const program =
-    form === 'binary' ? [join(folder, 'sluice')] : [process.execPath, join(lib, 'main.js')]
+    form === 'bundle' ? [process.execPath, join(lib, 'main.js')] : [join(folder, 'sluice')]
   const command = [...asNobody(), ...program]
   const environment = { HOME: home, PATH: '/usr/bin:/bin', SLUICE_DATA: join(cwd, 'data') }
   return {
