@@ -3,11 +3,6 @@ export const scopeNames = ['inference', 'files', 'speech', 'admin'] as const
 /** The kinds of endpoints that an API key can be restricted to. */
 export type Scope = (typeof scopeNames)[number]
 
-export function isScope(name: string): name is Scope {
-  const known: readonly string[] = scopeNames
-  return known.includes(name)
-}
-
 /** Without duplicates and unknown names, in the order of their documentation. */
 export function sortScopes(scopes: readonly string[]): Scope[] {
   return scopeNames.filter((name) => scopes.includes(name))

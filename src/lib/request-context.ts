@@ -13,7 +13,7 @@ export type RequestPrincipal = {
 }
 
 /** What the model resolver and the limits need of a credential. */
-export type RequestCredential = {
+type RequestCredential = {
   readonly kind: string
   /** Of an API key. */
   readonly keyId?: string

@@ -54,6 +54,25 @@ describe('a service account', () => {
     expect(userIdOf(String(body['subject']))).toBe(String(body['id']))
   })
 
+  test('has keys that administrators restrict and rotate, on every replica', async () => {
+    const { id, keyId, key } = await createWithKey()
+    const statusOf = async (bearer: string) => outcome(await there.send('GET /v1/me', { bearer }))
+    expect(await statusOf(key)).toBe('200')
+    const path = `${keysOf(id)}/${keyId}`
+    const changed = await here.send(`PATCH ${path}`, { json: { scopes: ['files'] } })
+    expect(changed.body).toMatchObject({ id: keyId, user_id: id, scopes: ['files'] })
+    const rotated = await here.send(`POST ${path}/rotate`, { json: { overlap_seconds: 0 } })
+    expect(await statusOf(String(rotated.body['key']))).toBe('200')
+    await eventually('the old secret is refused', async () => {
+      return (await statusOf(key)) === '401 invalid_api_key'
+    })
+    const other = String((await create({ name: 'another' })).body['id'])
+    for (const operation of ['PATCH', 'POST'] as const) {
+      const place = `${keysOf(other)}/${keyId}${operation === 'POST' ? '/rotate' : ''}`
+      expect(outcome(await here.send(`${operation} ${place}`, { json: {} }))).toBe('404 not_found')
+    }
+  })
+
   test('authenticates by its key, which is shown once', async () => {
     const { id, keyId, key } = await createWithKey()
     expect((await here.send('GET /v1/me', { bearer: key })).body).toEqual({

@@ -46,7 +46,7 @@ export type Replica = GatewayProcess & {
   send(bearer: string, operation: string, json?: unknown): Promise<Sent>
 }
 
-export type Sent = { readonly status: number; readonly body: JsonObject; readonly text: string }
+type Sent = { readonly status: number; readonly body: JsonObject; readonly text: string }
 
 /** Two gateway processes on one database; the same one twice where the database is embedded. */
 export async function startReplicas(): Promise<{
