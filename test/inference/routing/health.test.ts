@@ -295,6 +295,18 @@ describe('the retry budget', () => {
   })
 })
 
+test('a full upstream is no reason for a fallback to another model', () => {
+  const [own, other] = ordered()
+  if (own === undefined || other === undefined) throw new Error('two targets')
+  const given = { seed: 1, targets: [own, { ...other, isFallback: true }], maxInFlightOf: () => 1 }
+  const simulation = createSimulation(given)
+  const slot = simulation.take()
+  expect(nameOf(slot)).toBe('upstream-0')
+  expect(() => simulation.take()).toThrow('no capacity')
+  slot.end(failing('upstream_connect_timeout'))
+  expect(nameOf(simulation.take())).toBe('upstream-1')
+})
+
 test('a slot is released once, whatever its end', () => {
   const simulation = createSimulation({ seed: 1, targets: targetsOf(1) })
   const slot = simulation.take()
