@@ -14,7 +14,7 @@ export type TrafficJob = {
   readonly seed: number
 }
 
-export type CallerReport = {
+type CallerReport = {
   readonly sent: number
   readonly completed: number
   /** Time from sending the call to its arrival at the upstream. */

@@ -43,6 +43,7 @@ export function startRouting({
   })
   queueReport.watch(queue)
   const inFlightMax = new Map(config.upstream.map(({ name, maxInFlight }) => [name, maxInFlight]))
+  warnOfFewSlots(config, log)
   const router = createRouter({
     settings: health,
     onHealthChange: logHealth(log),
@@ -61,5 +62,17 @@ export function startRouting({
       stopped.abort()
       queue.stop(new AppError('draining', 'The server is stopping.'))
     },
+  }
+}
+
+/** Once per machine. */
+function warnOfFewSlots({ upstream, workers, workerIndex = 0 }: Config, log: Pick<Log, 'warn'>) {
+  for (const { name, maxInFlight = workers } of upstream) {
+    if (workerIndex > 0 || maxInFlight >= workers) continue
+    log.warn('max_in_flight is less than the number of workers, each gets one', {
+      upstream: name,
+      max_in_flight: maxInFlight,
+      workers,
+    })
   }
 }

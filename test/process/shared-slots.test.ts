@@ -64,3 +64,20 @@ async function waitingCalls(port: number, headers: Record<string, string>): Prom
   const lines = text.split('\n').filter((line) => line.startsWith('sluice_queue_waiting{'))
   return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0)
 }
+
+test.skipIf(serverUrl === undefined)(
+  'fewer slots than workers are one each, with a warning',
+  async () => {
+    upstream = await startHeldUpstream()
+    const settings = await Bun.file(upstream.configFile).text()
+    const SLUICE_CONFIG = configFile(`${settings}max_in_flight = 1\n`)
+    const environment = { SLUICE_WORKERS: '2', SLUICE_CONFIG }
+    const gateway = await startGatewayProcess({ environment })
+    await gateway.logged('listening', 2)
+    const message = 'max_in_flight is less than the number of workers, each gets one'
+    const warnings = gateway.log().filter((line) => line['message'] === message)
+    expect(warnings).toMatchObject([
+      { level: 'warn', upstream: 'held', max_in_flight: 1, workers: 2 },
+    ])
+  },
+)

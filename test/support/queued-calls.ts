@@ -15,7 +15,7 @@ import { openTransport } from './transport.ts'
 
 /** A router whose upstreams have few slots, and the queue of calls that wait for them. */
 
-export const queueSettings: QueueSettings = {
+const queueSettings: QueueSettings = {
   waitMaxMs: 60_000,
   backgroundWaitMaxMs: 600_000,
   waitingMax: 100,

@@ -29,7 +29,7 @@ export type SimulatedCaller = {
 
 export const tokensPerService = 300
 
-export type CallerFigures = {
+type CallerFigures = {
   /** Tokens of its calls: sent, and served. */
   demanded: number
   served: number
@@ -37,7 +37,7 @@ export type CallerFigures = {
   waitsMs: number[]
 }
 
-export type UpstreamFigures = {
+type UpstreamFigures = {
   readonly given: SimulatedUpstream
   served: number
   /** Slots in use, times their time. */
