@@ -184,10 +184,10 @@ export function createInference(deps: InferenceDeps): Inference {
           adapter.rerank?.(input, context) ?? Promise.reject(unsupported(context, 'reranking')),
         usageOf: ({ totalTokens }) => inputUsage(totalTokens, input),
       }),
-    countTokens: ({ context, targets }, request, limitMs) =>
+    countTokens: (call, request, limitMs) =>
       callOnce(
         'count-tokens',
-        { context, targets: targets.slice(0, 1) },
+        { ...call, targets: call.targets.slice(0, 1) },
         {
           model: request.model,
           retry: { ...retry, retriesMax: 0 },

@@ -17,6 +17,12 @@ beforeAll(async () => {
   gateway = await startGateway({
     upstream: [
       { name: 'dead', url: 'http://127.0.0.1:1/v1' },
+      {
+        name: 'counting',
+        url: `http://127.0.0.1:${upstream.port}/v1`,
+        models: ['counted'],
+        tokenCounter: 'vllm',
+      },
       { name: 'gpu', url: `http://127.0.0.1:${upstream.port}/v1`, models: ['plain'] },
     ],
     model: [
@@ -185,6 +191,24 @@ describe('a record', () => {
     const [record] = await user.records(1)
     expect(record).toMatchObject({ outcome: 'cancelled', estimated: true, output_tokens: 13 })
     expect(Number(record?.['input_tokens'])).toBeGreaterThan(100)
+  })
+
+  test('of a token count by the upstream names it', async () => {
+    const user = await newUser()
+    const counted = await user.post('/v1/responses/input_tokens', {
+      model: 'counted',
+      input: 'count',
+    })
+    expect(Object(await counted.json()).input_tokens).toBe(42)
+    expect(await user.records(1)).toMatchObject([
+      {
+        kind: 'token_count',
+        model: 'counted',
+        surface: 'responses',
+        upstream: 'counting',
+        cost: null,
+      },
+    ])
   })
 
   test('of embeddings and of a rerank has input tokens', async () => {

@@ -29,6 +29,7 @@ export async function answer(request: Request): Promise<Response> {
     }))
     return Response.json({ results, usage: { total_tokens: 9 } })
   }
+  if (pathname.endsWith('/tokenize')) return Response.json({ count: 42, max_model_len: 100 })
   const prompt = JSON.stringify(body.messages)
   if (prompt.includes('refuse')) return Response.json({ error: { message: 'no' } }, { status: 400 })
   if (prompt.includes('endless')) {

@@ -2,12 +2,16 @@ import type { GenerationJob } from '#inference/inference.ts'
 import type { CallRecord } from '#inference/open-call.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import type { Target } from '#inference/upstream.ts'
-import type { RequestContext } from '#lib/request-context.ts'
 import type { Log } from '#telemetry/log.ts'
 import { Calibration, createUsageLearning } from './calibration.ts'
 import { estimatedTokens, measureRequest, sumOf, TextCountCache } from './measured-text.ts'
 import { type builtInTokenizer, countByTokenizer, createTokenizers } from './tokenizers.ts'
-import { createUpstreamCounts, modelKey, type UpstreamCountDeps } from './upstream-counts.ts'
+import {
+  type CountedCall,
+  createUpstreamCounts,
+  modelKey,
+  type UpstreamCountDeps,
+} from './upstream-counts.ts'
 
 /**
  * The source of a count, best first: the upstream's counter, the tokenizer file configured for the
@@ -51,7 +55,7 @@ export function createTokenCounter(deps: TokenCounterDeps) {
     async count(
       request: GenerationRequest,
       targets: readonly Target[],
-      options: { readonly limitMs: number; readonly context: RequestContext },
+      options: { readonly limitMs: number } & CountedCall,
     ): Promise<TokenCount> {
       const deadlineMs = performance.now() + options.limitMs
       const measured = measureRequest(request, cache)

@@ -1,9 +1,8 @@
-import type { Inference } from '#inference/inference.ts'
+import type { Inference, ModelCall } from '#inference/inference.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import type { Target } from '#inference/upstream.ts'
 import { AppError } from '#lib/errors.ts'
 import { createLru } from '#lib/lru.ts'
-import type { RequestContext } from '#lib/request-context.ts'
 import type { MeasuredRequest } from './measured-text.ts'
 import { slowCountMinMs } from './tokenizers.ts'
 
@@ -11,9 +10,11 @@ type UpstreamCountParams = {
   readonly request: GenerationRequest
   readonly target: Target
   readonly measured: MeasuredRequest
-  readonly context: RequestContext
   readonly limitMs: number
-}
+} & CountedCall
+
+/** What is recorded of a count that an upstream makes. */
+export type CountedCall = Pick<ModelCall, 'context' | 'modelId' | 'agentId' | 'surface'>
 
 export type UpstreamCountDeps = {
   inference: Pick<Inference, 'countTokens'>
@@ -44,7 +45,8 @@ export function createUpstreamCounts({
   let calls = 0
 
   return async (params: UpstreamCountParams): Promise<number | null> => {
-    const { request, target, measured, context, limitMs } = params
+    const { request, target, measured, limitMs, ...counted } = params
+    const { context } = counted
     if (target.upstream.quirks.tokenCounter === 'none') return null
     const model = modelKey(target)
     const key = `${model} ${contentKey(measured)}`
@@ -55,7 +57,7 @@ export function createUpstreamCounts({
     const pause = (ms: number) => pausedUntilMs.set(model, performance.now() + ms)
     calls++
     try {
-      const call = { context, targets: [target] }
+      const call = { ...counted, targets: [target] }
       const tokens = await inference.countTokens(call, request, Math.min(limitMs, upstreamMs))
       if (tokens === null) pause(upstreamAbsentMs)
       if (tokens === null || !isCount(tokens)) return null

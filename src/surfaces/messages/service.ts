@@ -71,12 +71,13 @@ export function createMessageService(deps: MessageServiceDeps) {
       const parseContext = parseContextOf(messageRequest)
       const parsed = parseCreateMessage(body, parseContext)
       const resolved = await resolveRequest(deps, parsed, context)
-      const { request, model, agent, mcp, targets, droppedTools } = resolved
+      const { request, model, agent, mcp, targets, droppedTools, recorded } = resolved
       const parts = [...droppedTools, ...parsed.ignored]
       logIgnored(deps.log, { parts }, context.requestId)
       const { tokens: inputTokens } = await tokenCounter.count(request, targets, {
         limitMs: parsed.isPromptOnly ? config.tokens.patienceMs : countDelayMaxMs,
         context,
+        ...recorded,
       })
       const readers = parsed.isPromptOnly ? targets.filter(isOfThisProtocol) : targets
       const generate = parsed.isPromptOnly
@@ -86,9 +87,7 @@ export function createMessageService(deps: MessageServiceDeps) {
       const job = {
         request: fitOutput(request, { contextWindow, inputTokens }),
         targets: readers,
-        modelId: model.id,
-        agentId: agent?.id ?? null,
-        surface: 'messages' as const,
+        ...recorded,
         buffered: !parsed.stream,
         streamed: parsed.stream,
       }
@@ -112,9 +111,9 @@ export function createMessageService(deps: MessageServiceDeps) {
     async countTokens(body: unknown, messageRequest: MessageRequest): Promise<TokenCount> {
       const { context } = messageRequest
       const parsed = parseCountTokens(body, parseContextOf(messageRequest))
-      const { request, targets } = await resolveRequest(deps, parsed, context)
+      const { request, targets, recorded } = await resolveRequest(deps, parsed, context)
       const limitMs = config.tokens.patienceMs
-      return tokenCounter.count(request, targets, { limitMs, context })
+      return tokenCounter.count(request, targets, { limitMs, context, ...recorded })
     },
   }
 }
@@ -138,7 +137,12 @@ async function resolveRequest(
   const request = await deps.requestFiles.load(native.request, { targets, capabilities, context })
   // An upstream that gets the original request calls the servers itself.
   const mcp = relaying.length > 0 ? [] : parsed.mcp
-  return { ...native, request, model, agent, mcp }
+  const recorded = {
+    modelId: model.id,
+    agentId: agent?.id ?? null,
+    surface: 'messages' as const,
+  }
+  return { ...native, request, model, agent, mcp, recorded }
 }
 
 async function resolveModel(

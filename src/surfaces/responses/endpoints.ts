@@ -117,10 +117,13 @@ ${eventsDescription}`,
       },
       errors: requestErrors,
       async handle({ body, context, set }) {
-        const { request, targets } = await service.resolve(body, context)
+        const { request, targets, modelId, agentId } = await service.resolve(body, context)
         const { tokens, tier } = await tokenCounter.count(request, targets, {
           limitMs: config.tokens.patienceMs,
           context,
+          modelId,
+          agentId,
+          surface: 'responses',
         })
         set.headers[tokenCountHeader] = tier
         return { object: 'response.input_tokens', input_tokens: tokens }
