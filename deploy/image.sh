@@ -9,9 +9,10 @@ out=$1
 shift
 bun install --frozen-lockfile --silent
 bun scripts/build.ts --out "$out/build" "$@"
-mkdir -p "$out/image/node_modules/@wasm-audio-decoders"
+mkdir -p "$out/image"
 cp "$out/build/sluice" "$out/build/sluice.cdx.json" LICENSE THIRD_PARTY_NOTICES "$out/image/"
-for package in mpg123-decoder @wasm-audio-decoders/common simple-yenc; do
+for package in mpg123-decoder @wasm-audio-decoders/common @eshaz/web-worker simple-yenc; do
+  mkdir -p "$out/image/node_modules/$(dirname "$package")"
   cp -RL "node_modules/$package" "$out/image/node_modules/$package"
 done
 chmod -R go+rX "$out/image"
