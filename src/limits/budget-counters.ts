@@ -33,8 +33,6 @@ const countersMax = 200_000
 const sweepEveryFlushes = 7_200
 const keptMonths = 14
 
-export type BudgetCounters = ReturnType<typeof createBudgetCounters>
-
 /** Use per owner and period: counted in memory, written in batches, with the totals of all processes. */
 export function createBudgetCounters(deps: {
   store: BudgetStore

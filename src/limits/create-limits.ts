@@ -12,6 +12,7 @@ import { createMeters } from './meters.ts'
 import { createPlans, type LimitScopes } from './plans.ts'
 import type { Shortage } from './shortages.ts'
 import type { LeaseTerm } from './slot-meter.ts'
+import { withWaiting } from './waiting.ts'
 
 /** How long slots outlive a process that was killed. */
 const defaultLeaseMs = 6_000
@@ -48,10 +49,11 @@ export function createLimits(options: CreateLimitsOptions) {
     : null
   const outputs = createOutputEstimate()
   const admission = createAdmission({ ...options, plans, outputs, leases })
+  const { budgets } = options
+  const admit = budgets === null ? admission.admit : withBudgets(admission.admit, budgets)
   return {
     ...admission,
-    admit:
-      options.budgets === null ? admission.admit : withBudgets(admission.admit, options.budgets),
+    admit: withWaiting(admit, sleep),
     meters,
     async close() {
       await leases?.close()

@@ -5,7 +5,7 @@ import { type LeaseTerm, SlotMeter } from './slot-meter.ts'
 
 /** Whose limit it is. */
 export type LimitScope = 'key' | 'user' | 'model'
-export type LimitName = Exclude<keyof LimitValues, 'stored_bytes'>
+type LimitName = Exclude<keyof LimitValues, 'stored_bytes'>
 
 const minuteMs = 60_000
 const hourMs = 3_600_000

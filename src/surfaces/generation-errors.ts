@@ -3,8 +3,17 @@ import type { Errors } from '#api/endpoint.ts'
 /** The errors of a generation before its first output, for the OpenAPI document. */
 export const upstreamErrors: Errors = {
   rate_limit_exceeded:
-    'The upstream returned status 429, or too many calls of the key wait for the model.',
-  insufficient_quota: 'The upstream returned status 402.',
+    'The upstream returned status 429, a limit of the caller is reached, or too many calls of the key wait for the model.',
+  request_exceeds_limit:
+    'The limit of 1000 input tokens per minute of this user is reached; the request needs about 4000.',
+  insufficient_quota: [
+    'The upstream returned status 402.',
+    {
+      code: 'budget_exceeded',
+      message:
+        'The budget of 1000000 tokens per day of this user is used up; it resets at 2026-11-24T00:00:00Z.',
+    },
+  ],
   too_many_streams: 'The server runs too many generations; retry.',
   queue_full: 'Too many calls wait for the model.',
   queue_timeout: 'All upstreams of the model were busy for 60 s.',

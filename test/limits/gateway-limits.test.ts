@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from 'bun:test'
+import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, type GatewayOptions, startGateway } from '#test/support/gateway.ts'
 
 let gateway: Gateway | undefined
@@ -92,6 +93,19 @@ test('messages have the headers of Anthropic, and 429 their error', async () => 
   expect(refused.headers.get('anthropic-ratelimit-requests-remaining')).toBe('0')
   expect(refused.headers.get('retry-after')).toMatch(/^\d+$/)
   expect(headersOf(refused, 'x-ratelimit')).toEqual({})
+})
+
+test('a background response waits for its limit', async () => {
+  const here = await start({ limits: { default: { requests_per_minute: 20 } } })
+  const used = Array.from({ length: 20 }, () => here.post('/v1/responses', input))
+  for (const response of used) expect((await response).status).toBe(200)
+  const queued = await here.post('/v1/responses', { ...input, store: true, background: true })
+  const { id } = Object(await queued.json())
+  await eventually('it has ended', async () => {
+    const { status } = Object(await (await here.request(`/v1/responses/${id}`)).json())
+    expect(status).not.toBe('failed')
+    return status === 'completed'
+  })
 })
 
 test('an alias and a prefixed name count for their model', async () => {
