@@ -9,7 +9,7 @@ export type CsvColumns<Row> = readonly (readonly [name: string, cell: (row: Row)
 const formula = /^[=+\-@\t\r]/
 const quoted = /[",\r\n]/
 
-export function csvLine(cells: readonly Cell[]): string {
+function csvLine(cells: readonly Cell[]): string {
   return `${cells.map(csvCell).join(',')}\r\n`
 }
 

@@ -1,6 +1,6 @@
 import type { Page } from '#lib/page.ts'
 
-export const timeDimensions = ['hour', 'day', 'month'] as const
+const timeDimensions = ['hour', 'day', 'month'] as const
 export const dimensionNames = [
   ...timeDimensions,
   'model',
@@ -13,11 +13,6 @@ export const dimensionNames = [
 ] as const
 /** What usage is grouped by. */
 export type Dimension = (typeof dimensionNames)[number]
-
-export function isDimension(name: string): name is Dimension {
-  const names: readonly string[] = dimensionNames
-  return names.includes(name)
-}
 
 export function isTime(dimension: Dimension): boolean {
   const names: readonly string[] = timeDimensions

@@ -12,10 +12,10 @@ export const usageKinds = [
   'transcription',
   'speech_session',
 ] as const
-export type UsageKind = (typeof usageKinds)[number]
+type UsageKind = (typeof usageKinds)[number]
 
 export const usageOutcomes = ['completed', 'failed', 'cancelled'] as const
-export type UsageOutcome = (typeof usageOutcomes)[number]
+type UsageOutcome = (typeof usageOutcomes)[number]
 
 /** A speech session or a transcribed file, when it ends. */
 export type SpeechUse = {
@@ -70,7 +70,7 @@ export type UsageRecord = {
 }
 
 /** What a price depends on. */
-export type PricedUse = Pick<
+type PricedUse = Pick<
   UsageRecord,
   | 'kind'
   | 'model'
