@@ -105,3 +105,21 @@ test('one slow response, as of a cold start, does not make an upstream slow', as
   const { 'upstream-0': first = 0, 'upstream-1': second = 0 } = served
   expect(first / (first + second)).toBeGreaterThan(0.4)
 })
+
+test.each(seeds)(
+  'one that starts as fast, but generates four times slower, gets a fifth under load (seed %d)',
+  async (seed) => {
+    const simulation = createSimulation({ seed, targets: targetsOf(1, 1) })
+    const generating =
+      (meanMs: number): Behaviour =>
+      (random) => ({ firstEventMs: 20, totalMs: 20 + exponential(random, meanMs) })
+    const served = await closedLoop(
+      simulation,
+      { 'upstream-0': generating(2_000), 'upstream-1': generating(500) },
+      { callers: 16, forMs: 600_000 },
+    )
+    const { 'upstream-0': slow = 0, 'upstream-1': fast = 0 } = served
+    expect(slow / (slow + fast)).toBeLessThan(0.25)
+    expect(slow / (slow + fast)).toBeGreaterThan(0.15)
+  },
+)
