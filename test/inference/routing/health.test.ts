@@ -124,6 +124,17 @@ describe('an ejection', () => {
     expect(metAtS.slice(3)).toEqual([5, 15, 35, 75, 135, 195, 255])
   })
 
+  test('has one request on trial at a time; a client that disconnects passes the trial on', async () => {
+    const simulation = createSimulation({ seed: 1, targets: ordered() })
+    for (let round = 0; round < 3; round++) ask(simulation, firstDown('upstream_error'))
+    await simulation.runFor(5_000)
+    const slots = Array.from({ length: 5 }, () => simulation.take())
+    expect(slots.map(nameOf)).toEqual(['upstream-0', ...Array(4).fill('upstream-1')])
+    slots[0]?.end(failing('client_closed'))
+    expect(nameOf(simulation.take())).toBe('upstream-0')
+    expect(nameOf(simulation.take())).toBe('upstream-1')
+  })
+
   test('is followed by a gradual return', async () => {
     const simulation = createSimulation({ seed: 1, targets: ordered() })
     for (let round = 0; round < 3; round++) ask(simulation, firstDown('upstream_error'))
