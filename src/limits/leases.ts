@@ -1,4 +1,3 @@
-import { AppError } from '#lib/errors.ts'
 import { repeat } from '#lib/repeat.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { Answer, LeaseStore, RateAsk, SlotAsk } from './lease-store.ts'
@@ -153,7 +152,6 @@ export function createLeases(deps: {
         const share = meters.rates.get(key)?.share
         if (share != null) share.owed += owed
       }
-      if (!(error instanceof AppError) || error.kind !== 'service_unavailable') throw error
       if (!term.isOutage) log.warn('leases of limits not renewed: the last shares go on', { error })
       term.isOutage = true
       beginOutage({ rates: [...rates], slots: [...slots] })

@@ -95,6 +95,21 @@ test('messages have the headers of Anthropic, and 429 their error', async () => 
   expect(headersOf(refused, 'x-ratelimit')).toEqual({})
 })
 
+test('stored responses are refused with the status and headers, too', async () => {
+  const here = await start({ limits: { default: { requests_per_minute: 2 } } })
+  const stored = { ...input, store: true }
+  expect((await here.post('/v1/responses', stored)).status).toBe(200)
+  const streamed = await here.post('/v1/responses', { ...stored, stream: true })
+  expect(streamed.headers.get('x-ratelimit-remaining-requests')).toBe('0')
+  await streamed.text()
+  for (const stream of [true, false]) {
+    const refused = await here.post('/v1/responses', { ...stored, stream })
+    expect(refused.status).toBe(429)
+    expect(refused.headers.get('x-ratelimit-limit-requests')).toBe('2')
+    expect(Object(await refused.json()).error.code).toBe('rate_limit_exceeded')
+  }
+})
+
 test('a background response waits for its limit', async () => {
   const here = await start({ limits: { default: { requests_per_minute: 20 } } })
   const used = Array.from({ length: 20 }, () => here.post('/v1/responses', input))
