@@ -76,7 +76,16 @@ test.skipIf(helm === null)('the chart renders with every feature, and says what 
   const render = (given: object) => {
     Bun.write(values, JSON.stringify(given))
     const { stdout, stderr, exitCode } = Bun.spawnSync([
-      ...[helm ?? '', 'template', 'test', join(root, chart), '--values', values],
+      ...[
+        helm ?? '',
+        'template',
+        'test',
+        join(root, chart),
+        '--kube-version',
+        '1.31.0',
+        '--values',
+        values,
+      ],
     ])
     return { text: stdout.toString(), stderr: stderr.toString(), exitCode }
   }
