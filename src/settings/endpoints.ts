@@ -51,7 +51,7 @@ export function settingsEndpoints({ settings, ...services }: SettingsEndpointsDe
       tag: 'Configuration',
       summary: 'Retrieve the configuration',
       description:
-        'The effective values of all layers. Only callers with `can_edit_config` see `models.access`, whose rules name models that others may not know of.',
+        'The effective values of all layers. Only callers with `can_edit_config` see `models.access` and `limits.model`, which name models that others may not know of.',
       responses: {
         200: {
           description: 'The values.',

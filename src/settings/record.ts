@@ -103,9 +103,10 @@ export const revisionExample = {
   after: { retrieval_k: 5 },
 }
 
-/** Rules of access name models that other callers may not know of. */
+/** Rules of access and limits of models name models that other callers may not know of. */
 export function renderValues({ permissions }: Principal, values: ConfigValues): ConfigValues {
-  return permissions.has('can_edit_config') ? values : { ...values, models: { access: [] } }
+  if (permissions.has('can_edit_config')) return values
+  return { ...values, models: { access: [] }, limits: { ...values.limits, model: {} } }
 }
 
 export function renderSchema({ layers, state }: Settings): Static<typeof configSchemaRecord> {

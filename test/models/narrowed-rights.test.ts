@@ -106,6 +106,11 @@ describe('rules that administrators change at run time', () => {
     expect((await send(await admin(), 'GET /v1/config')).body['models']).toEqual({ access })
     const shown = await send(other, 'GET /v1/config')
     expect(shown.body['models']).toEqual({ access: [] })
+    const limits = { model: { secret: { requests_per_minute: 9 } } }
+    await send(await admin(), 'PATCH /v1/config', { limits })
+    expect((await send(other, 'GET /v1/config')).text).not.toContain('"secret"')
+    expect((await send(await admin(), 'GET /v1/config')).body['limits']).toMatchObject(limits)
+    await send(await admin(), 'PATCH /v1/config', { limits: { model: { secret: null } } })
   })
 
   test.each([
