@@ -3,7 +3,7 @@ import type { HealthSettings } from '#inference/routing/settings.ts'
 import type { Slot } from '#inference/routing/slot.ts'
 import { nothingTried, type Tried } from '#inference/routing/usable.ts'
 import type { Target } from '#inference/upstream.ts'
-import type { AppError } from '#lib/errors.ts'
+import { AppError, type ErrorKind } from '#lib/errors.ts'
 import { makeRequestContext } from '#test/support/generation.ts'
 import { target } from '#test/support/generations.ts'
 import { seededRandom } from '#test/support/seeded-random.ts'
@@ -107,3 +107,10 @@ export function targetsOf(...weights: readonly number[]): Target[] {
 /** Exponentially distributed around a mean, as times of real requests are. */
 export const exponential = (random: () => number, meanMs: number) =>
   -Math.log(1 - random()) * meanMs
+
+export const failing = (kind: ErrorKind, retryAfterS?: number) =>
+  new AppError(kind, 'It failed.', retryAfterS === undefined ? {} : { retryAfterS })
+export const nameOf = (slot: Slot) => slot.target.upstream.name
+
+/** A preferred upstream and another one. */
+export const orderedTargets = () => targetsOf(1, 1).map(({ tier: _, ...target }) => target)
