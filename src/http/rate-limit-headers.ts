@@ -45,8 +45,9 @@ const minuteS = 60
 const hourS = 3_600
 
 /** `20ms`, `1s`, `6m0s`, `1h0m5s`; rounded up. */
-export function renderDuration(seconds: number): string {
-  if (seconds < 1) return `${Math.ceil(seconds * 1_000)}ms`
+function renderDuration(seconds: number): string {
+  const ms = Math.ceil(seconds * 1_000)
+  if (ms < 1_000) return `${ms}ms`
   const whole = Math.ceil(seconds)
   if (whole < minuteS) return `${whole}s`
   const rest = `${Math.floor((whole % hourS) / minuteS)}m${whole % minuteS}s`

@@ -20,7 +20,7 @@ export const limitValues = entry('Limits; an absent one is unlimited.', {
 export type LimitValues = Static<typeof limitValues>
 
 /** Groups, models or users with limits of their own. */
-export const limitEntriesMax = 1_000
+const limitEntriesMax = 1_000
 const nameCharsMax = 256
 
 /** Limits by the name of a group or model, or by the id of a user. */
@@ -49,7 +49,7 @@ const money = (description: string) =>
   Type.Optional(Type.Number({ description, minimum: 0, maximum: 1e9 }))
 
 /** Budgets of one owner per day or month (UTC): what is used up is refused, `soft_…` only warns. */
-export const budgetValues = entry('Budgets; an absent one is unlimited.', {
+const budgetValues = entry('Budgets; an absent one is unlimited.', {
   tokens_per_day: count('Input and output tokens per day.'),
   tokens_per_month: count('Input and output tokens per month.'),
   cost_per_day: money('Cost per day, in the currency of the prices.'),

@@ -154,7 +154,7 @@ function hasLimits(scopes: LimitScopes): boolean {
  * The limits of a user, each by itself: that of the user, or the most generous of the groups that set
  * it, or the default.
  */
-export function limitsOfUser(
+function limitsOfUser(
   { default: everyone, group, user }: LimitScopes,
   { userId, groups }: RequestPrincipal,
 ): LimitValues {

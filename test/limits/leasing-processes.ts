@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { LimitValues } from '#limits/config.ts'
 import { eventually } from '#test/support/eventually.ts'
 
-const program = join(import.meta.dir, 'limits-process.ts')
+const program = join(import.meta.dir, '../support/limits-process/program.ts')
 
 export type LeasingProcess = Awaited<ReturnType<typeof startLeasingProcess>>
 

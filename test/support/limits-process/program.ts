@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline'
 import { openDatabase } from '#db/client.ts'
 import type { Reservation } from '#inference/inference.ts'
 import { createLimits } from '#limits/create-limits.ts'
-import { ended, generationCall } from './admitting.ts'
+import { ended, generationCall } from '#test/limits/admitting.ts'
 
 /**
  * A process with limits on a shared database. Reads commands from its input (`admit CALL USER`,
