@@ -19,9 +19,15 @@ import { quickSettings } from './simulation.ts'
 afterEach(stopUpstreams)
 
 const silent: ReplayAnswer = { ending: 'silent' }
-const hedgeMs = 30
+const shortMs = 30
+/** Longer than any output here. */
+const longMs = 60_000
 
-async function open(answers: readonly ReplayAnswer[], given: { retriesPerSecond?: number } = {}) {
+async function open(
+  answers: readonly ReplayAnswer[],
+  given: { retriesPerSecond?: number } = {},
+  hedgeMs = shortMs,
+) {
   const upstreams = await Promise.all(answers.map((answer) => upstreamThat(answer)))
   const targets = upstreams.map(({ baseUrl }, index) => ({
     ...target(baseUrl, `upstream-${index}`),
@@ -67,7 +73,11 @@ test('the first output wins, and the other attempt is aborted and recorded', asy
 })
 
 test('an output in time starts no second attempt', async () => {
-  const { generate, upstreams, records } = await open([{ body: whole }, { body: whole }])
+  const { generate, upstreams, records } = await open(
+    [{ body: whole }, { body: whole }],
+    {},
+    longMs,
+  )
   for (let round = 0; round < 5; round++) await collect(generate())
   expect(counts(upstreams)).toEqual([5, 0])
   expect(records.some(({ hedged }) => hedged)).toBe(false)
@@ -123,7 +133,7 @@ test.each([
   const source = new AbortController()
   const failed = failure(generate({ ...job, context: makeRequestContext(source.signal) }))
   await upstreams[0]?.until(({ requests }) => requests.length === 1)
-  await Bun.sleep(3 * hedgeMs)
+  await Bun.sleep(3 * shortMs)
   source.abort()
   await failed
   expect(counts(upstreams)).toEqual([1, 0])
@@ -134,7 +144,7 @@ test('second attempts stay within the retry budget', async () => {
   const source = new AbortController()
   const failed = failure(generate({ context: makeRequestContext(source.signal) }))
   await upstreams[0]?.until(({ requests }) => requests.length === 1)
-  await Bun.sleep(3 * hedgeMs)
+  await Bun.sleep(3 * shortMs)
   source.abort()
   await failed
   expect(counts(upstreams)).toEqual([1, 0])
