@@ -78,8 +78,8 @@ const roles: Readonly<Record<Role, (args: readonly string[]) => Promise<number |
  */
 export async function run(args: readonly string[]): Promise<number | undefined> {
   const [first = ''] = args
-  if (isRole(first)) return roles[first](args.slice(1))
   try {
+    if (isRole(first)) return await roles[first](args.slice(1))
     const { name, rest } = findCommand(args)
     if (name === null) return printOnly(first === '--version' ? version : usage())
     const code = await commands[name]?.run(rest)
@@ -88,7 +88,8 @@ export async function run(args: readonly string[]): Promise<number | undefined> 
   } catch (error) {
     if (isMissingPackage(error)) throw error
     process.stderr.write(`${isForOperator(error) ? error.message : Bun.inspect(error)}\n`)
-    process.exitCode = 1
+    // A failed worker or server may have timers that would keep it running.
+    return 1
   }
   return undefined
 }
