@@ -4,7 +4,7 @@ import { IndexedHeap } from './indexed-heap.ts'
 import { Lane, Ticket } from './lane.ts'
 
 /** From the first to the last to be served. */
-export const priorities = ['interactive', 'background', 'batch'] as const
+const priorities = ['interactive', 'background', 'batch'] as const
 export type Priority = (typeof priorities)[number]
 
 /**

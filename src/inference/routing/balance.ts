@@ -96,7 +96,7 @@ function rankOf(target: Target, session: string): number {
   return -Math.log(1 - score) / weightOf(target)
 }
 
-export function weightOf({ weight = 1 }: Target): number {
+function weightOf({ weight = 1 }: Target): number {
   return weight
 }
 
