@@ -7,22 +7,42 @@ import type { UsageRecord } from './record.ts'
 
 type LedgerDatabase = Pick<Database, 'drizzle' | 'executePrepared' | 'kind'>
 
+/** What is absent from the text of a row, by the type of its column. */
+const zeros: Readonly<Record<string, string>> = {
+  bigint: '0',
+  integer: '0',
+  boolean: 'false',
+  text: "''",
+}
+
 /** The columns of a record. Short keys halve the text of a batch. */
 const fields = Object.entries(getTableColumns(usageRecord))
   .filter(([key]) => key !== 'batchId')
-  .map(([key, column], at) => ({
-    key: key as keyof UsageRecord,
-    short: `c${at.toString(36)}`,
-    name: column.name,
-    type: column.getSQLType(),
-  }))
+  .map(([key, column], at) => {
+    const short = `c${at.toString(36)}`
+    const type = column.getSQLType()
+    const zero = column.notNull ? zeros[type] : undefined
+    return {
+      key: key as keyof UsageRecord,
+      short,
+      isZeroAbsent: zero !== undefined,
+      name: column.name,
+      declaration: `${short} ${type}`,
+      value: zero === undefined ? short : `coalesce(${short}, ${zero})`,
+    }
+  })
 const fieldNames = sql.raw(fields.map(({ name }) => name).join(', '))
-const shortNames = sql.raw(fields.map(({ short }) => short).join(', '))
-const fieldTypes = sql.raw(fields.map(({ short, type }) => `${short} ${type}`).join(', '))
+const fieldTypes = sql.raw(fields.map(({ declaration }) => declaration).join(', '))
+const fieldValues = sql.raw(fields.map(({ value }) => value).join(', '))
 
+/** Without nulls and most zeros. */
 function compact(record: UsageRecord): object {
   const row: Record<string, unknown> = {}
-  for (const { key, short } of fields) row[short] = record[key]
+  for (const { key, short, isZeroAbsent } of fields) {
+    const value = record[key]
+    if (value === null || (isZeroAbsent && !value)) continue
+    row[short] = value
+  }
   return row
 }
 
@@ -40,7 +60,7 @@ export async function writeBatch(
   await executePrepared(sql`
     with added as (
       insert into ${usageRecord} (batch_id, ${fieldNames})
-      select ${id}::uuid, ${shortNames} from json_to_recordset(${json}::json) as given(${fieldTypes})
+      select ${id}::uuid, ${fieldValues} from json_to_recordset(${json}::json) as given(${fieldTypes})
       on conflict do nothing returning 1
     )
     insert into ${usageBatch} (id, first_id, last_id, records)

@@ -30,7 +30,7 @@ type LedgerDeps = {
 }
 
 /** From the first record of a batch to its write: with the write itself, what a killed process loses. */
-const flushMs = 250
+const flushMs = 100
 const recordsPerBatchMax = 1_000
 /** Records in memory while the database is unavailable: 60 MB at most. Further ones are dropped. */
 const waitingMax = 50_000

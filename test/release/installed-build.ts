@@ -99,7 +99,9 @@ function asNobody(): readonly string[] {
   const setpriv = Bun.which('setpriv')
   if (process.getuid?.() !== 0 || setpriv === null) return []
   const command = [setpriv, `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups']
-  const canRunBun = Bun.spawnSync([...command, process.execPath, '--version']).success
+  // Bun may be installed where only its user may start it, and it starts processes of its own.
+  const startsItself = 'process.exit(Bun.spawnSync([process.execPath, "--version"]).exitCode)'
+  const canRunBun = Bun.spawnSync([...command, process.execPath, '-e', startsItself]).success
   return canRunBun ? command : []
 }
 

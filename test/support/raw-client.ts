@@ -53,10 +53,17 @@ export function sendRaw(question: RawQuestion, paused = false): RawRequest {
   }
 }
 
+/** Of an unexpected response. */
+const shownBytes = 1_000
+
 /** The chunks of a complete response. */
 function readChunks(answer: Buffer): string[] {
   const chunks: string[] = []
-  for (let at = answer.indexOf('\r\n\r\n') + 4; ; ) {
+  const bodyAt = answer.indexOf('\r\n\r\n') + 4
+  if (!/transfer-encoding: chunked/i.test(answer.toString('latin1', 0, bodyAt))) {
+    throw new Error(`the response is no stream: ${answer.toString('utf8', 0, shownBytes)}`)
+  }
+  for (let at = bodyAt; ; ) {
     const lineEnd = answer.indexOf('\r\n', at)
     const length = Number.parseInt(answer.toString('latin1', at, lineEnd), 16)
     if (lineEnd === -1 || Number.isNaN(length)) throw new Error('the body was cut off')

@@ -66,6 +66,8 @@ beforeAll(async () => {
       { name: 'second', url: `${second.url.href}v1`, models: ['both'] },
     ],
     stream: { heartbeatMs: 20 },
+    // Neither failures nor waiting change the choice of later tests.
+    health: { failuresMax: 1_000, probe: false },
     retry: { backoffMs: 1 },
   })
 })

@@ -24,6 +24,8 @@ export class Health {
   ejectionsTotal = 0
   /** 0 while it is not ejected. */
   ejectedUntilMs = 0
+  /** Until then it wants no requests, by its own account. */
+  pausedUntilMs = 0
   /** Whether it was ejected because it sent nothing; an attempt then costs time, not only a failure. */
   isSilent = false
   /** Whether a check of our own has to succeed before a request is on trial. */
@@ -45,6 +47,7 @@ export class Health {
   }
 
   availability(nowMs: number): Availability {
+    if (nowMs < this.pausedUntilMs) return 'unavailable'
     if (this.ejectedUntilMs === 0) return 'available'
     const mayTry = this.isDue(nowMs) && !this.#isOnTrial && !this.awaitsProbe
     return mayTry ? 'trial' : 'unavailable'
@@ -110,10 +113,14 @@ export class Health {
     this.#isAnnounced = true
   }
 
-  /** It asked for a pause itself. */
+  /** It asked for a pause itself, which is no sign of a fault. */
   pause(nowMs: number, pauseMs: number) {
     const untilMs = nowMs + Math.min(this.#settings.ejectionMaxMs, pauseMs)
-    this.ejectedUntilMs = Math.max(this.ejectedUntilMs, untilMs)
+    this.pausedUntilMs = Math.max(this.pausedUntilMs, untilMs)
+  }
+
+  get unavailableUntilMs(): number {
+    return Math.max(this.ejectedUntilMs, this.pausedUntilMs)
   }
 }
 

@@ -153,7 +153,7 @@ export function createRouter(options: RouterOptions = {}) {
     /** Takes a retry from the budget of the upstream that failed; false when it is used up. */
     mayRetry(failed: Slot, failure: AppError, { isElsewhere }: { isElsewhere: boolean }): boolean {
       // Nothing was generated, and the ejection that follows bounds the number of such retries.
-      if (isElsewhere && (wasNotSent(failure) || isSilence(failure))) return true
+      if (wasNotSent(failure) || (isElsewhere && isSilence(failure))) return true
       return failed.state.upstream.takeRetry(nowMs())
     },
 

@@ -63,7 +63,8 @@ function leastTried(candidates: readonly Candidate[], tried: Tried): readonly Ca
 /** Those that fail fast first, then those whose ejection ends first. */
 function byCostOfFailure({ state: left }: Candidate, { state: right }: Candidate): number {
   return (
-    Number(isSilent(left)) - Number(isSilent(right)) || ejectedUntilMs(left) - ejectedUntilMs(right)
+    Number(isSilent(left)) - Number(isSilent(right)) ||
+    unavailableUntilMs(left) - unavailableUntilMs(right)
   )
 }
 
@@ -71,8 +72,8 @@ function isSilent({ health, upstream }: TargetState): boolean {
   return health.isSilent || upstream.health.isSilent
 }
 
-function ejectedUntilMs({ health, upstream }: TargetState): number {
-  return Math.max(health.ejectedUntilMs, upstream.health.ejectedUntilMs)
+function unavailableUntilMs({ health, upstream }: TargetState): number {
+  return Math.max(health.unavailableUntilMs, upstream.health.unavailableUntilMs)
 }
 
 /** Of the target and its upstream, the worse one. */

@@ -104,6 +104,14 @@ describe('an upstream that fails', () => {
     await simulation.runFor(2_000)
     expect(ask(simulation, () => null)).toEqual(['upstream-0'])
   })
+
+  test('that asked for a pause is not ejected by its next failure', async () => {
+    const simulation = createSimulation({ seed: 1, targets: ordered() })
+    ask(simulation, (name) => (name === 'upstream-0' ? failing('rate_limit_exceeded', 1) : null))
+    await simulation.runFor(2_000)
+    expect(ask(simulation, firstDown('upstream_error'))).toEqual(['upstream-0', 'upstream-1'])
+    expect(ask(simulation, () => null)).toEqual(['upstream-0'])
+  })
 })
 
 describe('an ejection', () => {

@@ -132,14 +132,10 @@ test('the number of connections is limited', async () => {
   await small.stop()
 })
 
-test('a revoked API key is refused on its next request, and its connection is closed', async () => {
+test('the connection of a revoked API key is closed at once', async () => {
   const client = await openSocket(gateway.port, { headers: { 'x-api-key': key } })
   expect((await client.turn(request)).failure).toBeUndefined()
   await gateway.request(`/v1/api-keys/${keyId}`, { method: 'DELETE' })
-  expect((await client.turn(request)).failure).toMatchObject({
-    status: 401,
-    code: 'invalid_api_key',
-  })
   await eventually('the socket is closed', client.isClosed)
   expect(client.closeCode()).toBe(1008)
 })
