@@ -71,11 +71,11 @@ const unavailable = () => Object.assign(new Error('no connection'), { code: 'CON
 const invalid = () => Object.assign(new Error('invalid text'), { code: '22021' })
 
 describe('the ledger', () => {
-  test('writes the records of a quarter of a second in one batch', async () => {
+  test('writes the records of a tenth of a second in one batch', async () => {
     const table = createTable()
     const ledger = startLedger(table.write)
     for (let at = 0; at < 30; at++) ledger.addSpeech(useOf())
-    await pass(200)
+    await pass(50)
     expect(table.batches).toHaveLength(0)
     await pass(100)
     expect(table.batches.map(({ records }) => records.length)).toEqual([30])
