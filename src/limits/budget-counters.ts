@@ -72,8 +72,13 @@ export function createBudgetCounters(deps: {
       return
     }
     evictIdle(nowMs)
-    await deps.onFlushed()
-    if (flushes % sweepEveryFlushes === 1) await store.sweep(firstKeptPeriod(now()))
+    // A call waits for the totals, and the end of the process for the write; not for these.
+    try {
+      await deps.onFlushed()
+      if (flushes % sweepEveryFlushes === 1) await store.sweep(firstKeptPeriod(now()))
+    } catch (error) {
+      log.warn('warnings or sweep of budgets failed, repeating', { error })
+    }
   }
 
   const adopt = (due: readonly Counter[], totals: readonly BudgetTotal[]) => {
