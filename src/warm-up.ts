@@ -8,8 +8,8 @@ import type { Services } from './modules.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetricRegistry } from './telemetry/metrics.ts'
 
-/** Enough for the second tier of the compiler. */
-const roundsMax = 400
+/** Enough to load and compile everything once; more would optimise the code for this instance. */
+const roundsMax = 20
 const model = 'warm-up'
 
 /**
