@@ -182,6 +182,18 @@ export type Usage = {
   estimated?: true
 }
 
+/** Usage of which nothing but the two totals is known. */
+export function usageOfTokens(inputTokens: number, outputTokens: number): Usage {
+  return {
+    inputTokens,
+    cachedTokens: 0,
+    cacheWriteTokens: 0,
+    outputTokens,
+    reasoningTokens: 0,
+    totalTokens: inputTokens + outputTokens,
+  }
+}
+
 /** The sum of two usages; an unknown one counts as zero. */
 export function addUsage(one: Usage | null, other: Usage | null): Usage | null {
   if (one === null || other === null) return one ?? other

@@ -1,8 +1,8 @@
 import { AppError } from '#lib/errors.ts'
 import type { RequestContext } from '#lib/request-context.ts'
+import { type CallInput, estimateInput } from './call-estimate.ts'
 import type { EmbeddingInput, Embeddings } from './embeddings.ts'
-import type { EventBatch, Usage } from './events.ts'
-import { estimateInput } from './input-estimate.ts'
+import { type EventBatch, type Usage, usageOfTokens } from './events.ts'
 import { type CallKind, type CallRecord, OpenCall } from './open-call.ts'
 import type { GenerationRequest } from './request.ts'
 import type { RerankInput, RerankResult } from './rerank.ts'
@@ -55,7 +55,7 @@ export type Admit = (
   kind: CallKind,
   call: ModelCall,
   model: string,
-  input: GenerationRequest | EmbeddingInput | RerankInput,
+  input: CallInput,
 ) => Reservation | null | Promise<Reservation | null>
 
 export type GenerationJob = ModelCall & {
@@ -214,14 +214,6 @@ function unsupported({ upstream }: AdapterContext, operation: string): AppError 
 
 /** Of calls that charge input only. */
 function inputUsage(reported: number | null, input: EmbeddingInput | RerankInput): Usage {
-  const inputTokens = reported ?? estimateInput(input)
-  return {
-    inputTokens,
-    cachedTokens: 0,
-    cacheWriteTokens: 0,
-    outputTokens: 0,
-    reasoningTokens: 0,
-    totalTokens: inputTokens,
-    ...(reported === null ? { estimated: true } : {}),
-  }
+  if (reported !== null) return usageOfTokens(reported, 0)
+  return { ...usageOfTokens(estimateInput(input), 0), estimated: true }
 }

@@ -1,5 +1,5 @@
+import { estimateInput, estimateUsage } from '#inference/call-estimate.ts'
 import type { Admit, Reservation } from '#inference/inference.ts'
-import { estimateInput, tokensOf } from '#inference/input-estimate.ts'
 import type { CallRecord } from '#inference/open-call.ts'
 import type { RateLimit, RateLimits } from '#lib/rate-limits.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
@@ -64,8 +64,17 @@ export function createAdmission(deps: AdmissionDeps) {
     return reservation
   }
 
+  /** Reserves at once, or leases first what other processes may hold. */
+  const reserveWithin = <R>(plan: Plan, caller: Caller, work: Work<R>): R | Promise<R | null> => {
+    const nowMs = clockMs()
+    const shortages = work.shortagesOf(plan, nowMs)
+    if (shortages === null) return work.reserve(plan, nowMs)
+    if (leases === null || !shortages.every(isPossible)) throw refuse(plan, shortages)
+    return reserveLeased(caller, work, leases)
+  }
+
   const reserveLeased = async <R>(
-    caller: { readonly principal: RequestPrincipal; readonly model: string | null },
+    caller: Caller,
     work: Work<R>,
     shared: Leases,
   ): Promise<R | null> => {
@@ -97,30 +106,28 @@ export function createAdmission(deps: AdmissionDeps) {
       outputTokens: isGeneration ? outputNeedOf(plan, outputs.of(model, outputTokensMax)) : 0,
       isGeneration,
     }
-    const nowMs = clockMs()
-    if (call.continues === true) return reserve(plan, need, nowMs)
-    const shortages = shortagesOf(plan, need, nowMs)
-    if (shortages === null) return reserve(plan, need, nowMs)
-    if (leases === null || !shortages.every(isPossible)) throw refuse(plan, shortages)
-    const work: Work<Reservation> = {
-      shortagesOf: (current, atMs) => shortagesOf(current, need, atMs),
-      reserve: (current, atMs) => reserve(current, need, atMs),
-    }
-    return reserveLeased({ principal, model }, work, leases)
+    if (call.continues === true) return reserve(plan, need, clockMs())
+    return reserveWithin<Reservation>(
+      plan,
+      { principal, model },
+      {
+        shortagesOf: (current, nowMs) => shortagesOf(current, need, nowMs),
+        reserve: (current, nowMs) => reserve(current, need, nowMs),
+      },
+    )
   }
 
   const admitSpeech: AdmitSpeech = (principal, kind) => {
     const plan = plans.of(principal, null)
     if (plan === null) return null
-    const work: Work<SpeechReservation> = {
-      shortagesOf: (current, atMs) => speechShortagesOf(current, kind, atMs),
-      reserve: (current, atMs) => reserveSpeech(current, kind, atMs, deps),
-    }
-    const nowMs = clockMs()
-    const shortages = work.shortagesOf(plan, nowMs)
-    if (shortages === null) return work.reserve(plan, nowMs)
-    if (leases === null || !shortages.every(isPossible)) throw refuse(plan, shortages)
-    return reserveLeased({ principal, model: null }, work, leases)
+    return reserveWithin<SpeechReservation>(
+      plan,
+      { principal, model: null },
+      {
+        shortagesOf: (current, nowMs) => speechShortagesOf(current, kind, nowMs),
+        reserve: (current, nowMs) => reserveSpeech(current, kind, nowMs, deps),
+      },
+    )
   }
 
   return {
@@ -134,6 +141,8 @@ export function createAdmission(deps: AdmissionDeps) {
     },
   }
 }
+
+type Caller = { readonly principal: RequestPrincipal; readonly model: string | null }
 
 /** What is checked and taken, again after each lease. */
 type Work<R> = {
@@ -181,28 +190,19 @@ class LimitReservation implements Reservation {
     const { rates, slots } = this.#plan
     const { model, inputTokens, outputTokens, isGeneration } = this.#need
     const { leases, outputs, clockMs } = this.#deps
-    const used = tokensUsed(record, inputTokens)
-    if (isGeneration && record.usage !== null) outputs.learn(model, used.output)
+    const used = record.usage ?? estimateUsage(record, inputTokens)
+    if (isGeneration && record.usage !== null) outputs.learn(model, used.outputTokens)
     const nowMs = clockMs()
     for (const { meter } of rates.requests_per_minute) meter.settle(0, nowMs)
     for (const { meter } of rates.input_tokens_per_minute) {
-      meter.settle(used.input - inputTokens, nowMs)
+      meter.settle(used.inputTokens - inputTokens, nowMs)
     }
     for (const { meter } of rates.output_tokens_per_minute) {
-      meter.settle(used.output - outputTokens, nowMs)
+      meter.settle(used.outputTokens - outputTokens, nowMs)
     }
     if (isGeneration) for (const { meter } of slots.concurrent_generations) meter.release()
     leases?.settled(this.#plan.calls)
   }
-}
-
-/**
- * As the upstream reports it. Without a report, a call that had output used about what it sent, and
- * one that failed before used nothing.
- */
-function tokensUsed({ usage, firstEventMs, outputChars }: CallRecord, estimate: number) {
-  if (usage !== null) return { input: usage.inputTokens, output: usage.outputTokens }
-  return { input: firstEventMs === null ? 0 : estimate, output: tokensOf(outputChars) }
 }
 
 function rateLimitsOf({ rates }: Plan, { nowMs, at }: { nowMs: number; at: Date }): RateLimits {

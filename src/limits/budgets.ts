@@ -1,3 +1,4 @@
+import { type CallInput, estimateInput, estimateUsage } from '#inference/call-estimate.ts'
 import type { Reservation } from '#inference/inference.ts'
 import { type CallRecord, servedModelOf } from '#inference/open-call.ts'
 import { AppError } from '#lib/errors.ts'
@@ -6,6 +7,7 @@ import type { Log } from '#telemetry/log.ts'
 import { type Counter, createBudgetCounters, usedOf } from './budget-counters.ts'
 import type { BudgetStore } from './budget-store.ts'
 import type { BudgetValues, ModelPrice } from './config.ts'
+import { hasValues } from './plans.ts'
 import { type ChargedTokens, costNanosOf, nanosPerUnit } from './prices.ts'
 
 export type BudgetScopes = {
@@ -92,7 +94,7 @@ export function createBudgets(deps: {
       const current = scopes()
       if (current !== lastScopes) {
         lastScopes = current
-        isConfigured = Object.values(current).some((values) => Object.keys(values).length > 0)
+        isConfigured = hasValues(current)
         cache = new WeakMap()
       }
       if (!isConfigured || principal.userId === '') return null
@@ -218,23 +220,23 @@ export class BudgetReservation implements Reservation {
   readonly #inner: Reservation | null
   readonly #budgets: Pick<Budgets, 'charge'>
   readonly #accounts: readonly Account[]
-  readonly #estimateOf: (record: CallRecord) => ChargedTokens
+  readonly #input: CallInput
 
   constructor(
     inner: Reservation | null,
     budgets: Pick<Budgets, 'charge'>,
     accounts: readonly Account[],
-    estimateOf: (record: CallRecord) => ChargedTokens,
+    input: CallInput,
   ) {
     this.#inner = inner
     this.#budgets = budgets
     this.#accounts = accounts
-    this.#estimateOf = estimateOf
+    this.#input = input
   }
 
   settle(record: CallRecord): void {
     this.#inner?.settle(record)
-    const used = record.usage ?? this.#estimateOf(record)
+    const used = record.usage ?? estimateUsage(record, estimateInput(this.#input))
     this.#budgets.charge(this.#accounts, servedModelOf(record), used)
   }
 }

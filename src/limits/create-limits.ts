@@ -1,7 +1,5 @@
 import type { Database } from '#db/client.ts'
 import type { Admit, Reservation } from '#inference/inference.ts'
-import { estimateInput, tokensOf } from '#inference/input-estimate.ts'
-import type { CallRecord } from '#inference/open-call.ts'
 import type { Log } from '#telemetry/log.ts'
 import { createAdmission } from './admission.ts'
 import { BudgetReservation, type Budgets } from './budgets.ts'
@@ -66,9 +64,8 @@ function withBudgets(admit: Admit, budgets: Budgets): Admit {
   return (kind, call, model, input) => {
     const accounts = budgets.accountsOf(call.context.principal)
     if (accounts === null) return admit(kind, call, model, input)
-    const estimateOf = (record: CallRecord) => estimateUse(record, input)
     const charged = (inner: Reservation | null) =>
-      new BudgetReservation(inner, budgets, accounts, estimateOf)
+      new BudgetReservation(inner, budgets, accounts, input)
     const checked = call.continues === true ? null : budgets.check(accounts)
     if (checked !== null) {
       return checked.then(async () => charged(await admit(kind, call, model, input)))
@@ -76,10 +73,4 @@ function withBudgets(admit: Admit, budgets: Budgets): Admit {
     const admitted = admit(kind, call, model, input)
     return admitted instanceof Promise ? admitted.then(charged) : charged(admitted)
   }
-}
-
-/** Of a call whose upstream reported no usage. */
-function estimateUse({ firstEventMs, outputChars }: CallRecord, input: Parameters<Admit>[3]) {
-  const inputTokens = firstEventMs === null ? 0 : estimateInput(input)
-  return { inputTokens, cachedTokens: 0, outputTokens: tokensOf(outputChars) }
 }

@@ -99,14 +99,14 @@ export function createPlans({ meters, scopes }: { meters: Meters; scopes: () => 
   }
 
   return {
-    isConfigured: () => hasLimits(scopes()),
+    isConfigured: () => hasValues(scopes()),
 
     /** Null: no limit applies, as for the gateway's own calls. `model` is null for speech. */
     of(principal: RequestPrincipal, model: string | null): Plan | null {
       const current = scopes()
       if (current !== lastScopes) {
         lastScopes = current
-        isConfigured = hasLimits(current)
+        isConfigured = hasValues(current)
         cache = new WeakMap()
       }
       if (!isConfigured && principal.credential?.limits == null) return null
@@ -145,9 +145,9 @@ function groupOf(rates: readonly AppliedRate[], slots: readonly AppliedSlot[]): 
   return { rates: rates.map(({ meter }) => meter), slots: slots.map(({ meter }) => meter) }
 }
 
-function hasLimits(scopes: LimitScopes): boolean {
-  const { default: everyone, group, user, model } = scopes
-  return [everyone, group, user, model].some((values) => Object.keys(values).length > 0)
+/** Whether any scope, of limits or of budgets, sets anything. */
+export function hasValues(scopes: Readonly<Record<string, object>>): boolean {
+  return Object.values(scopes).some((values) => Object.keys(values).length > 0)
 }
 
 /**

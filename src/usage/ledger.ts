@@ -1,3 +1,4 @@
+import { estimateInput, estimateUsage } from '#inference/call-estimate.ts'
 import type { GenerationJob } from '#inference/inference.ts'
 import type { CallRecord } from '#inference/open-call.ts'
 import { jitteredBackoffMs } from '#lib/backoff.ts'
@@ -6,7 +7,6 @@ import { withTimeLimit } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { MetricRegistry } from '#telemetry/metrics.ts'
 import {
-  estimateUsage,
   type Moment,
   type PendingUse,
   type PriceOf,
@@ -163,7 +163,7 @@ export function createLedger({ write, priceOf, log, metrics, now }: LedgerDeps) 
     addCall(record: CallRecord, job: GenerationJob | null): void {
       const isUnreported = record.usage === null && record.firstEventMs !== null
       if (job === null || !isUnreported) push(record)
-      else push({ ...record, usage: estimateUsage(job.request, record.outputChars) })
+      else push({ ...record, usage: estimateUsage(record, estimateInput(job.request)) })
     },
     addSpeech: (use: SpeechUse): void => push(use),
     /** Records that are not in the database yet. */

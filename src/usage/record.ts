@@ -1,7 +1,4 @@
-import type { Usage } from '#inference/events.ts'
-import { estimateInput, tokensOf } from '#inference/input-estimate.ts'
 import { type CallKind, type CallRecord, servedModelOf } from '#inference/open-call.ts'
-import type { GenerationRequest } from '#inference/request.ts'
 import { isUuid } from '#lib/uuid.ts'
 
 export const usageKinds = [
@@ -167,21 +164,6 @@ function ofSpeech({ kind, engine, requestedModel, errorKind, audioMs }: SpeechUs
     audioMs: wholeUpTo(msMax, audioMs),
     queueMs: null,
     firstEventMs: null,
-  }
-}
-
-/** Of a generation whose upstream reported none: it was cancelled, say. */
-export function estimateUsage(request: GenerationRequest, outputChars: number): Usage {
-  const inputTokens = estimateInput(request)
-  const outputTokens = tokensOf(outputChars)
-  return {
-    inputTokens,
-    cachedTokens: 0,
-    cacheWriteTokens: 0,
-    outputTokens,
-    reasoningTokens: 0,
-    totalTokens: inputTokens + outputTokens,
-    estimated: true,
   }
 }
 

@@ -1,14 +1,9 @@
-import type { EmbeddingInput } from '#inference/embeddings.ts'
+import { type CallInput, charsOf, charsPerToken, promptChars } from '#inference/call-estimate.ts'
 import type { Usage } from '#inference/events.ts'
 import type { GenerationRequest } from '#inference/request.ts'
-import type { RerankInput } from '#inference/rerank.ts'
-import { countChars, mediaTokens } from '#inference/token-estimate.ts'
+import { mediaTokens } from '#inference/token-estimate.ts'
 import { createLru } from '#lib/lru.ts'
 
-/** What a call asks of a model. */
-export type CallWork = GenerationRequest | EmbeddingInput | RerankInput
-
-const charsPerToken = 4
 /** A definition of a tool, which is not measured: a schema would have to be serialised. */
 const toolTokens = 150
 /** Until a model has been seen to respond. */
@@ -28,13 +23,15 @@ export function createCallCosts() {
   const useOf = (model: string) =>
     expected.get(model) ?? { outputTokens: outputTokensDefault, uncachedShare: 1 }
   return {
-    estimateTokens(model: string, work: CallWork | null): number {
-      if (work === null) return 1
-      if ('texts' in work) return tokensOf(work.texts)
-      if ('documents' in work) return tokensOf(work.documents) + tokensOf([work.query])
+    estimateTokens(model: string, input: CallInput | null): number {
+      if (input === null) return 1
+      if ('texts' in input) return charsOf(input.texts) / charsPerToken
+      if ('documents' in input) {
+        return (charsOf(input.documents) + input.query.length) / charsPerToken
+      }
       const { outputTokens, uncachedShare } = useOf(model)
-      const outputMax = work.sampling.maxOutputTokens ?? Number.POSITIVE_INFINITY
-      return inputTokensOf(work) * uncachedShare + Math.min(outputTokens, outputMax)
+      const outputMax = input.sampling.maxOutputTokens ?? Number.POSITIVE_INFINITY
+      return inputTokensOf(input) * uncachedShare + Math.min(outputTokens, outputMax)
     },
 
     /** The real cost of a call, from which the next estimates learn. */
@@ -51,18 +48,11 @@ export function createCallCosts() {
   }
 }
 
-function inputTokensOf({ instructions, items, tools }: GenerationRequest): number {
+function inputTokensOf(request: GenerationRequest): number {
   let media = 0
-  for (const item of items) {
+  for (const item of request.items) {
     if (!('parts' in item)) continue
     for (const part of item.parts) if (!('text' in part)) media += mediaTokens(part)
   }
-  const chars = countChars(items) + (instructions?.length ?? 0)
-  return chars / charsPerToken + media + tools.length * toolTokens
-}
-
-function tokensOf(texts: readonly string[]): number {
-  let chars = 0
-  for (const text of texts) chars += text.length
-  return chars / charsPerToken
+  return promptChars(request) / charsPerToken + media + request.tools.length * toolTokens
 }

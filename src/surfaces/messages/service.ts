@@ -4,7 +4,7 @@ import type { CallerContext } from '#api/endpoint.ts'
 import type { Config } from '#config/schema.ts'
 import { type HostedToolbox, noHostedTools } from '#hosted-tools/hosted-tools.ts'
 import type { McpToolRequest } from '#hosted-tools/mcp/request.ts'
-import type { EventBatch } from '#inference/events.ts'
+import { type EventBatch, usageOfTokens } from '#inference/events.ts'
 import { withForcedCall } from '#inference/forced-call.ts'
 import type { Generate, Inference } from '#inference/inference.ts'
 import { withObjectArguments } from '#inference/object-arguments.ts'
@@ -210,13 +210,6 @@ function generateNothing(
 }
 
 async function* emptyOutput(inputTokens: number): AsyncGenerator<EventBatch, void, void> {
-  const usage = {
-    inputTokens,
-    cachedTokens: 0,
-    cacheWriteTokens: 0,
-    outputTokens: 0,
-    reasoningTokens: 0,
-    totalTokens: inputTokens,
-  }
+  const usage = usageOfTokens(inputTokens, 0)
   yield [{ type: 'generation-start' }, { type: 'finish', reason: 'length', rawReason: null, usage }]
 }

@@ -1,5 +1,5 @@
 import type { EventBatch, GenerationEvent, Usage } from '#inference/events.ts'
-import { addUsage } from '#inference/events.ts'
+import { addUsage, usageOfTokens } from '#inference/events.ts'
 import type { Generate, GenerationJob } from '#inference/inference.ts'
 import { defaultOptions, type GenerationRequest } from '#inference/request.ts'
 import { estimateTokens } from '#inference/token-estimate.ts'
@@ -187,14 +187,7 @@ function estimateUsage(request: GenerationRequest, summary: string): Usage {
   }
   const inputTokens = estimateTokens(summaryRequest(request))
   const outputTokens = estimateTokens({ instructions: null, items: [summaryMessage], tools: [] })
-  return {
-    inputTokens,
-    cachedTokens: 0,
-    cacheWriteTokens: 0,
-    outputTokens,
-    reasoningTokens: 0,
-    totalTokens: inputTokens + outputTokens,
-  }
+  return usageOfTokens(inputTokens, outputTokens)
 }
 
 function thresholdOf({ threshold }: CompactionRules, contextWindow: number | null): number | null {
