@@ -59,7 +59,7 @@ export type UsageTable = { readonly page: Page<UsageGroup>; readonly totals: Usa
 export const noId = '00000000-0000-0000-0000-000000000000'
 
 const hourMs = 3_600_000
-const dayMs = 24 * hourMs
+export const dayMs = 24 * hourMs
 
 /** The whole hours that contain this range: the sums know no smaller times. */
 export function wholeHours({ from, to }: Pick<UsageFilter, 'from' | 'to'>) {

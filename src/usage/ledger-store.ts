@@ -1,7 +1,7 @@
 import { getTableColumns, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { usageBatch, usageDay, usageHour, usageRecord } from '#db/schema/usage.ts'
-import { noId } from './grouping.ts'
+import { dayMs, noId } from './grouping.ts'
 import type { UsageBatch } from './ledger.ts'
 import type { UsageRecord } from './record.ts'
 
@@ -89,7 +89,7 @@ export const dimensions = {
 }
 
 /** The sums, by column, computed from records. */
-export const sums: Readonly<Record<string, SQL>> = {
+const sums: Readonly<Record<string, SQL>> = {
   requests: sql`count(*)`,
   estimated: sql`count(*) filter (where estimated)`,
   retries: sql`sum(retries)`,
@@ -103,10 +103,11 @@ export const sums: Readonly<Record<string, SQL>> = {
   duration_ms: sql`sum(duration_ms)`,
 }
 
-const comma = sql.raw(', ')
-const keyColumns = 'user_id, key_id, agent_id, model, upstream, kind, outcome'
-const sumNames = Object.keys(sums)
-const sumColumns = sumNames.join(', ')
+export const comma = sql.raw(', ')
+/** The columns of the dimensions without their time. */
+export const keyColumns = 'user_id, key_id, agent_id, model, upstream, kind, outcome'
+export const sumNames = Object.keys(sums)
+export const sumColumns = sumNames.join(', ')
 
 /**
  * Adds the records of some batches to the sums of hours and days and deletes these batches, in one
@@ -172,7 +173,6 @@ function onConflict(time: 'hour' | 'day'): SQL {
 const rowsPerStatement = 2_000
 /** The rest is left to the next sweep. */
 const statementsMax = 500
-const dayMs = 86_400_000
 
 /** Deletes expired records and sums. Replicas may sweep at the same time. Returns how many rows. */
 export async function sweepUsage(

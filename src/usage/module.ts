@@ -14,7 +14,7 @@ export const usageModule = module({
     const { enabled, retentionDays, rollupRetentionDays } = config.usage
     const ledger = createLedger({
       write: (batch) => writeBatch(database, batch),
-      priceOf: (use) => costNanosOf(config.prices, use.model, use),
+      priceOf: (model, used) => costNanosOf(config.prices, model, used),
       log,
       metrics,
       now,

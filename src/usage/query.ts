@@ -1,11 +1,13 @@
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import type { CallerContext, QueryReader } from '#api/endpoint.ts'
 import { readQuery } from '#api/query.ts'
+import { oneOf } from '#api/request-schema.ts'
 import { AppError } from '#lib/errors.ts'
 import { parseInstant } from '#lib/instant.ts'
 import { refused } from '#lib/unprocessable.ts'
 import {
   type Dimension,
+  dayMs,
   dimensionNames,
   isTime,
   type UsageFilter,
@@ -14,14 +16,9 @@ import {
 } from './grouping.ts'
 import { usageKinds, usageOutcomes } from './record.ts'
 
-const dayMs = 86_400_000
 const daysByDefault = 30
 const nameCharsMax = 256
 
-const literals = <const Name extends string>(names: readonly Name[]) =>
-  Type.Union(names.map((name) => Type.Literal(name)))
-const optional = <const Name extends string>(names: readonly Name[], description: string) =>
-  Type.Optional(Type.Union(literals(names).anyOf, { description }))
 const name = (description: string) =>
   Type.Optional(Type.String({ minLength: 1, maxLength: nameCharsMax, description }))
 const id = (description: string) => Type.Optional(Type.String({ format: 'uuid', description }))
@@ -40,14 +37,16 @@ const filterParams = {
   agent: id('The id of an agent.'),
   model: name('The name of a model in the model list, or of a speech engine.'),
   upstream: name('The name of an upstream.'),
-  kind: optional(usageKinds, 'What was called.'),
-  outcome: optional(usageOutcomes, 'How it ended.'),
-  format: optional(['json', 'csv'], '`csv`: all rows as CSV, as with `Accept: text/csv`.'),
+  kind: Type.Optional(oneOf(usageKinds, 'What was called.')),
+  outcome: Type.Optional(oneOf(usageOutcomes, 'How it ended.')),
+  format: Type.Optional(
+    oneOf(['json', 'csv'], '`csv`: all rows as CSV, as with `Accept: text/csv`.'),
+  ),
 }
 
 const groupParams = Type.Object(
   {
-    group_by: Type.Array(literals(dimensionNames), {
+    group_by: Type.Array(Type.Union(dimensionNames.map((dimension) => Type.Literal(dimension))), {
       description: 'One or more, also separated by commas; at most one of them a time.',
       default: ['day'],
     }),
@@ -80,19 +79,7 @@ const recordParams = Type.Object(
   { additionalProperties: false },
 )
 
-type FilterParams = {
-  readonly from?: string
-  readonly to?: string
-  readonly user?: string
-  readonly key?: string
-  readonly agent?: string
-  readonly model?: string
-  readonly upstream?: string
-  readonly kind?: string
-  readonly outcome?: string
-  readonly request_id?: string
-  readonly format?: 'json' | 'csv'
-}
+type FilterParams = Omit<Static<typeof recordParams>, 'limit' | 'after'>
 
 type GroupQuery = UsageGrouping & {
   limit: number
@@ -106,11 +93,7 @@ export function groupQuery(now: () => Date): QueryReader<GroupQuery> {
   return {
     schema: groupParams,
     read(params) {
-      const query = readQuery(groupParams, withoutCommas(params)) as FilterParams & {
-        group_by: Dimension[]
-        limit: number
-        after?: string
-      }
+      const query = readQuery(groupParams, withoutCommas(params)) as Static<typeof groupParams>
       const by = [...new Set(query.group_by)]
       if (by.filter(isTime).length > 1) {
         throw refused('group_by', '"group_by" must contain at most one of hour, day and month.')
@@ -133,10 +116,7 @@ export function recordQuery(now: () => Date): QueryReader<RecordQuery> {
   return {
     schema: recordParams,
     read(params) {
-      const query = readQuery(recordParams, params.toString()) as FilterParams & {
-        limit: number
-        after?: string
-      }
+      const query = readQuery(recordParams, params.toString()) as Static<typeof recordParams>
       const { limit, after, format } = query
       return { filter: readFilter(query, now()), limit, after, isCsv: format === 'csv' }
     },

@@ -1,5 +1,6 @@
 import { type CallKind, type CallRecord, servedModelOf } from '#inference/open-call.ts'
 import { isUuid } from '#lib/uuid.ts'
+import type { ChargedTokens } from '#limits/prices.ts'
 
 export const usageKinds = [
   'generation',
@@ -66,21 +67,8 @@ export type UsageRecord = {
   readonly durationMs: number
 }
 
-/** What a price depends on. */
-type PricedUse = Pick<
-  UsageRecord,
-  | 'kind'
-  | 'model'
-  | 'inputTokens'
-  | 'cachedTokens'
-  | 'cacheWriteTokens'
-  | 'outputTokens'
-  | 'reasoningTokens'
-  | 'audioMs'
->
-
 /** The cost in billionths of the currency; null without a price. */
-export type PriceOf = (use: PricedUse) => number | null
+export type PriceOf = (model: string, used: ChargedTokens) => number | null
 
 const kindOfCall: Readonly<Record<CallKind, UsageKind>> = {
   generate: 'generation',
@@ -110,7 +98,7 @@ export function toUsageRecord(use: PendingUse, at: Moment, priceOf: PriceOf): Us
     requestId: use.requestId,
     durationMs: wholeUpTo(msMax, use.durationMs),
   }
-  const costNanos = priceOf(record)
+  const costNanos = priceOf(record.model, record)
   return { ...record, costNanos: costNanos === null ? null : wholeUpTo(costNanosMax, costNanos) }
 }
 

@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { idExample, instant, instantExample, listOf, nullable } from '#api/shapes.ts'
+import { nanosPerUnit } from '#limits/prices.ts'
 import type { CsvColumns } from './csv.ts'
 import { type Dimension, isTime, noId, type UsageGroup, type UsageSums } from './grouping.ts'
 import { groupId } from './query.ts'
@@ -7,7 +8,6 @@ import { type UsageRecord, usageKinds, usageOutcomes } from './record.ts'
 
 /** Wire shapes of the usage endpoints. */
 
-const nanosPerUnit = 1e9
 const msPerSecond = 1_000
 
 const count = (description: string) => Type.Integer({ minimum: 0, description })

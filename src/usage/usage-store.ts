@@ -14,7 +14,16 @@ import {
   type UsageTable,
   wholeDays,
 } from './grouping.ts'
-import { dayOfHour, dimensions, smallestIdAt, sumOfEach, sums } from './ledger-store.ts'
+import {
+  comma,
+  dayOfHour,
+  dimensions,
+  keyColumns,
+  smallestIdAt,
+  sumColumns,
+  sumNames,
+  sumOfEach,
+} from './ledger-store.ts'
 import type { UsageRecord } from './record.ts'
 
 export type UsageStore = ReturnType<typeof createUsageStore>
@@ -22,38 +31,19 @@ export type UsageStore = ReturnType<typeof createUsageStore>
 /** Grouping the sums of a year takes longer than other queries. */
 const queryMsMax = 10_000
 
-const comma = sql.raw(', ')
-const sumNames = Object.keys(sums)
-
-/** A record as the hourly sums have it, alone. */
+/** The sums of one record whose column is not the sum itself. */
 const ofOneRecord: Readonly<Record<string, SQL>> = {
-  ...sums,
   requests: sql`1::bigint`,
   estimated: sql`estimated::integer::bigint`,
-  ...Object.fromEntries(
-    ['input_tokens', 'cached_tokens', 'cache_write_tokens', 'output_tokens', 'reasoning_tokens']
-      .concat('audio_ms', 'cost_nanos', 'duration_ms')
-      .map((name) => [name, sql.raw(name)]),
-  ),
   retries: sql`retries::bigint`,
 }
+const freshSums = sumNames.map((name) => ofOneRecord[name] ?? sql.raw(name))
 
-const dimensionNames = [
-  'hour',
-  'user_id',
-  'key_id',
-  'agent_id',
-  'model',
-  'upstream',
-  'kind',
-  'outcome',
-]
-const columnNames = [...dimensionNames, ...sumNames]
-const columns = sql.raw(columnNames.join(', '))
+const columns = sql.raw(`hour, ${keyColumns}, ${sumColumns}`)
 
 /** The records that the hourly sums do not contain yet, with their columns. */
 const fresh = sql`(
-  select ${sql.join([...Object.values(dimensions), ...sumNames.map((name) => ofOneRecord[name] ?? sql`0`)], comma)}
+  select ${sql.join([...Object.values(dimensions), ...freshSums], comma)}
   from ${usageRecord}
   where id >= (select first_id from ${usageBatch} order by first_id limit 1)
     and id <= (select last_id from ${usageBatch} order by last_id desc limit 1)
@@ -62,7 +52,7 @@ const fresh = sql`(
 
 /** The daily sums, with the columns of hourly ones. */
 const days = sql`(
-  select day, ${sql.raw(columnNames.slice(1).join(', '))} from ${usageDay}
+  select day, ${sql.raw(`${keyColumns}, ${sumColumns}`)} from ${usageDay}
 ) as days (${columns})`
 
 const within = (from: Date, to: Date) =>
@@ -114,7 +104,7 @@ export function createUsageStore({ drizzle }: Pick<Database, 'drizzle'>) {
       )
       const orderBy = order.length === 0 ? sql`` : sql`order by ${sql.join(order, comma)}`
       const names = by.map(({ column }) => column)
-      const values = sql.join([...names, sql.raw(sumNames.join(', '))], comma)
+      const values = sql.join([...names, sql.raw(sumColumns)], comma)
       const nulls = by.map(({ dimension }) => sql.raw(`null::${types[dimension]}`))
       // Each part is summed by itself: several processes of the server may then read one.
       const partOf = (table: SQL, range: SQL) =>
