@@ -2,7 +2,8 @@ import { Value } from '@sinclair/typebox/value'
 import { buildApp } from './app.ts'
 import type { Principal } from './auth/principal.ts'
 import { asRecord } from './lib/json.ts'
-import { modelsModule } from './models/module.ts'
+import { systemPrincipal } from './lib/request-context.ts'
+import { startCallPath } from './models/call-path.ts'
 import { upstreamEntry } from './models/upstream-config.ts'
 import type { Services } from './modules.ts'
 import type { Log } from './telemetry/log.ts'
@@ -21,12 +22,12 @@ const model = 'warm-up'
 export async function warmUp(services: Services, limitMs: number): Promise<number> {
   const endsAtMs = performance.now() + limitMs
   const upstream = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: respond })
-  const models = await startModels(services, `http://127.0.0.1:${upstream.port}/v1`)
+  const callPath = startUpstreamCalls(services, `http://127.0.0.1:${upstream.port}/v1`)
   try {
     const { auth, runs } = services
     const app = buildApp({
       ...services,
-      ...models.services,
+      ...callPath.services,
       log: silentLog,
       auth: { ...auth, authenticate: () => Promise.resolve(principal) },
       // Queued responses are for the models of the real application.
@@ -42,18 +43,15 @@ export async function warmUp(services: Services, limitMs: number): Promise<numbe
     }
     return succeeded
   } finally {
-    await models.close?.()
+    await callPath.close()
     await upstream.stop(true)
   }
 }
 
-/** The models module, with one upstream. */
-function startModels(services: Services, url: string) {
-  const { start } = modelsModule
-  if (start === undefined) throw new Error('the models module starts services')
+/** The path of calls to the only upstream, whose model no access rule hides. */
+function startUpstreamCalls({ config, ...services }: Services, url: string) {
   const upstream = Value.Parse(upstreamEntry, { name: model, api: 'chat', url, models: [model] })
-  const { config } = services
-  return start({
+  return startCallPath({
     ...services,
     config: {
       ...config,
@@ -62,8 +60,9 @@ function startModels(services: Services, url: string) {
       transport: 'socket',
       llama: { ...config.llama, enabled: false },
     },
+    accessRules: () => [],
+    admit: services.limits.admit,
     usageLedger: null,
-    limits: { ...services.limits, admit: () => null },
     log: silentLog,
     metrics: createMetricRegistry({ seriesMax: 100, labels: {} }),
   })
@@ -91,8 +90,9 @@ function requestOf(path: string, body: object): Request {
   })
 }
 
+/** Like the work of the gateway itself, it belongs to nobody: no limit or budget applies. */
 const principal: Principal = {
-  userId: '00000000-0000-8000-8000-000000000000',
+  userId: systemPrincipal.userId,
   subject: model,
   name: null,
   groups: [],

@@ -22,9 +22,20 @@ test('a worker serves requests of its own before it listens, and they leave no t
   expect(messages).not.toContain('generation ended')
 
   const metrics = await (await fetch(`${gateway.url()}/metrics`)).text()
+  expect(metrics).toMatch(/^sluice_limit_meters(\{.*\})? 0$/m)
   expect(metrics).not.toContain('warm-up')
   const models = await (await gateway.request('/v1/models')).text()
   expect(models).toContain('demo')
   expect(models).not.toContain('warm-up')
   expect((await gateway.ask({ model: 'demo', input: 'hello' })).status).toBe(200)
+})
+
+test('neither limits nor access rules of models fail the requests of a worker', async () => {
+  const SLUICE_CONFIG = configFile(
+    '[limits.default]\nconcurrent_generations = 0\n[models]\naccess = [{ models = "*", groups = ["nobody"] }]\n',
+  )
+  const environment = { SLUICE_WARM_UP_MS: '1000', SLUICE_CONFIG }
+  const gateway = await startGatewayProcess({ environment })
+  const { requests } = await gateway.logged('warmed up')
+  expect(Number(requests)).toBeGreaterThanOrEqual(requestsPerRound)
 })

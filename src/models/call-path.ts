@@ -1,0 +1,134 @@
+import { join } from 'node:path'
+import type { CallableAgents } from '#agents/callable-agents.ts'
+import { computeEnvironment } from '#config/load.ts'
+import type { Config } from '#config/schema.ts'
+import { createCallReport } from '#inference/call-report.ts'
+import { type Admit, createInference } from '#inference/inference.ts'
+import { createTokenCounter } from '#inference/token-count/counter.ts'
+import { createTransport } from '#inference/transport/create-transport.ts'
+import { adapters as adaptersByKind } from '#inference/upstreams/index.ts'
+import { createLlama } from '#inference/upstreams/llama/adapter.ts'
+import { createLayout } from '#installer/layout.ts'
+import { createLibrary } from '#installer/library.ts'
+import { readDescriptors, streamsWithin } from '#lib/descriptors.ts'
+import type { Foundation } from '#module.ts'
+import type { Log } from '#telemetry/log.ts'
+import type { Ledger } from '#usage/ledger.ts'
+import { createCatalogue } from './catalogue.ts'
+import { ggufModels } from './gguf-models.ts'
+import { llamaFolder } from './llama-config.ts'
+import { type AccessRule, createModelAccess } from './model-access.ts'
+import { createModelResolver } from './model-resolver.ts'
+import { createModelNames } from './names.ts'
+import { startRouting } from './start-routing.ts'
+import { configuredUpstreams } from './upstreams.ts'
+
+const transportLimits = {
+  /** Below the idle timeout of common servers, so that a pooled socket is rarely a dead one. */
+  idleMs: 4_000,
+  idleSocketsPerOriginMax: 256,
+  headerBytesMax: 65_536,
+  /** Received bytes of one generation that were not passed on yet. */
+  bufferBytesMax: 262_144,
+}
+
+/** The path of a call: from the model name of a request to the response of an upstream. */
+export function startCallPath(
+  needs: Pick<Foundation, 'config' | 'fetch' | 'log' | 'metrics' | 'now'> & {
+    accessRules: () => readonly AccessRule[]
+    admit: Admit
+    callableAgents: CallableAgents
+    usageLedger: Ledger | null
+  },
+) {
+  const { config, log, now, metrics, callableAgents: agents, usageLedger } = needs
+  const { limits, retry, deadlines } = config
+  const callReport = createCallReport({ log, metrics })
+  const upstreams = configuredUpstreams(config)
+  const transport = createTransport(config.transport, {
+    fetch: needs.fetch,
+    connectMs: deadlines.connectMs,
+    ...transportLimits,
+    log,
+    onResponse: callReport.upstreamAnswered,
+  })
+  const modelsFolder = config.installer.folder ?? join(config.data, 'models')
+  const installed = createLibrary(createLayout(modelsFolder), log)
+  const llama = createLlama({
+    models: () => ggufModels(installed),
+    settings: { ...config.llama, packageFolder: llamaFolder(config) },
+    environment: computeEnvironment(),
+    log,
+  })
+  const adapters = { ...adaptersByKind, llama }
+  const modelNames = createModelNames(config.compat)
+  const access = createModelAccess(modelNames, needs.accessRules)
+  const catalogue = createCatalogue({
+    config,
+    upstreams,
+    adapters,
+    transport,
+    access,
+    log,
+    now,
+  })
+  const routing = startRouting({ ...needs, upstreams, adapters, transport })
+  const { router } = routing
+  const inference = createInference({
+    adapters,
+    transport,
+    limits,
+    deadlines,
+    retry,
+    router,
+    admit: needs.admit,
+    streamsWithinDescriptors: streamsWithinDescriptors(config, log),
+    onSettled(record, job) {
+      callReport.callEnded(record)
+      if (job !== null) tokenCounter.learn(record, job)
+      usageLedger?.addCall(record, job)
+    },
+  })
+  const tokenCounter = createTokenCounter({ inference, log, settings: config.tokens })
+  metrics.gauge(
+    { name: 'sluice_generations_running', help: 'Generations in progress.' },
+    inference.running,
+  )
+  return {
+    services: {
+      transport,
+      upstreams,
+      modelsFolder,
+      llama,
+      catalogue,
+      router,
+      modelNames,
+      tokenCounter,
+      modelResolver: createModelResolver({ catalogue, access, agents, names: modelNames, log }),
+      inference,
+    },
+    async close() {
+      tokenCounter.close()
+      routing.close()
+      catalogue.close()
+      await llama.close()
+      transport.close()
+    },
+  }
+}
+
+/** Warns once where the descriptor limit refuses streams below the configured limit. */
+function streamsWithinDescriptors(config: Config, log: Log): number {
+  const descriptors = readDescriptors()
+  if (descriptors === null) return Number.POSITIVE_INFINITY
+  const streams = streamsWithin(descriptors, config)
+  const { streamsMax } = config.limits
+  if (streams < streamsMax) {
+    log.warn('the limit of open files allows fewer streams than limits.streams_max', {
+      limit: descriptors.limit,
+      streams,
+      streams_max: streamsMax,
+    })
+  }
+  return streams
+}
