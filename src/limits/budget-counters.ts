@@ -102,6 +102,12 @@ export function createBudgetCounters(deps: {
     if (counters.size < before) generation++
   }
 
+  const keep = (counter: Counter): Counter => {
+    if (counters.size < countersMax) counters.set(counter.key, counter)
+    else log.warn('budget not counted: too many owners', { owner: counter.owner })
+    return counter
+  }
+
   /** One write at a time. */
   const flush = async (): Promise<void> => {
     if (running !== null) await running
@@ -119,30 +125,29 @@ export function createBudgetCounters(deps: {
 
     of(owner: string, period: string): Counter {
       const key = keyOf(owner, period)
-      const known = counters.get(key)
-      if (known !== undefined) return known
-      const counter: Counter = {
-        key,
-        owner,
-        period,
-        stored: nothing(),
-        sent: nothing(),
-        unsent: nothing(),
-        isLoaded: false,
-        isWarned: false,
-        usedAtMs: clockMs(),
-      }
-      if (counters.size < countersMax) counters.set(key, counter)
-      else log.warn('budget not counted: too many owners', { owner })
-      return counter
+      return (
+        counters.get(key) ??
+        keep({
+          key,
+          owner,
+          period,
+          stored: nothing(),
+          sent: nothing(),
+          unsent: nothing(),
+          isLoaded: false,
+          isWarned: false,
+          usedAtMs: clockMs(),
+        })
+      )
     },
 
-    add(counter: Counter, { tokens, costNanos }: Use, nowMs: number): void {
+    /** Counts use. Returns the counter that has it: that of the call may be evicted while it runs. */
+    add(given: Counter, { tokens, costNanos }: Use, nowMs: number): Counter {
+      const counter = counters.get(given.key) ?? keep(given)
       counter.unsent.tokens += tokens
       counter.unsent.costNanos += costNanos
       counter.usedAtMs = nowMs
-      // Evicted while its call ran.
-      if (!counters.has(counter.key)) counters.set(counter.key, counter)
+      return counter
     },
 
     /** Writes what was used, and reads the totals. */
@@ -150,14 +155,8 @@ export function createBudgetCounters(deps: {
 
     /** Reads the totals of new counters. */
     async load(): Promise<void> {
-      if (
-        !(await orAfter(
-          flush().then(() => true),
-          loadWaitMs,
-          false,
-        ))
-      )
-        isFailing = true
+      const loaded = flush().then(() => true)
+      if (!(await orAfter(loaded, loadWaitMs, false))) isFailing = true
     },
 
     /** Whether the last write failed or did not end in time: totals are not waited for. */

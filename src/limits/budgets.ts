@@ -128,9 +128,9 @@ export function createBudgets(deps: {
       }
       const nowMs = clockMs()
       for (const account of accounts) {
-        for (const counter of [account.day, account.month]) {
-          counters.add(counter, use, nowMs)
-          if (!counter.isWarned && isPastSoft(account, counter)) {
+        for (const given of [account.day, account.month]) {
+          const counter = counters.add(given, use, nowMs)
+          if (!counter.isWarned && isPastSoft(account.budget, counter)) {
             exceeded.set(counter.key, { account, counter })
           }
         }
@@ -163,6 +163,10 @@ function budgetsOf(
   return found.filter(({ budget }) => Object.keys(budget).length > 0)
 }
 
+function isOfDay({ period }: Counter): boolean {
+  return period.length === dayChars
+}
+
 type Budget = { readonly tokens: number | undefined; readonly cost: number | undefined }
 
 function isOver(counter: Counter, { tokens, cost }: Budget): boolean {
@@ -173,10 +177,10 @@ function isOver(counter: Counter, { tokens, cost }: Budget): boolean {
   )
 }
 
-function isPastSoft({ budget, day }: Account, counter: Counter): boolean {
+function isPastSoft(budget: BudgetValues, counter: Counter): boolean {
   return isOver(
     counter,
-    counter === day
+    isOfDay(counter)
       ? { tokens: budget.soft_tokens_per_day, cost: budget.soft_cost_per_day }
       : { tokens: budget.soft_tokens_per_month, cost: budget.soft_cost_per_month },
   )
@@ -191,7 +195,6 @@ function requireLeft(accounts: readonly Account[], at: Date): void {
 
 function requireUnder(owner: BudgetOwner, counter: Counter, budget: Budget, at: Date): void {
   if (!isOver(counter, budget)) return
-  const isDay = counter.period.length === dayChars
   const resetAt = resetOf(counter.period)
   const amount =
     usedOf(counter).tokens >= (budget.tokens ?? Number.POSITIVE_INFINITY)
@@ -200,7 +203,7 @@ function requireUnder(owner: BudgetOwner, counter: Counter, budget: Budget, at: 
   const whose = { user: 'this user', group: `the group "${owner.id}"`, key: 'this API key' }
   throw new AppError(
     'insufficient_quota',
-    `The budget of ${amount} per ${isDay ? 'day' : 'month'} of ${whose[owner.type]} is used up; it resets at ${resetAt.toISOString().replace('.000Z', 'Z')}.`,
+    `The budget of ${amount} per ${isOfDay(counter) ? 'day' : 'month'} of ${whose[owner.type]} is used up; it resets at ${resetAt.toISOString().replace('.000Z', 'Z')}.`,
     {
       code: 'budget_exceeded',
       retryAfterS: Math.max(1, (resetAt.getTime() - at.getTime()) / 1_000),

@@ -71,10 +71,16 @@ function open(scopes: Partial<BudgetScopes>, start = '2026-11-23T22:00:00Z') {
       }
     },
     use(tokens: number, ...caller: Parameters<typeof accountsOf>) {
+      this.charge(accountsOf(...caller), tokens)
+    },
+    charge(accounts: ReturnType<typeof accountsOf>, tokens: number) {
       const used = { inputTokens: tokens, cachedTokens: 0, outputTokens: 0 }
-      budgets.charge(accountsOf(...caller), 'big', used)
+      budgets.charge(accounts, 'big', used)
     },
     flush: budgets.flush,
+    pass(seconds: number) {
+      nowMs += seconds * 1_000
+    },
     passTo(time: string) {
       at = new Date(time)
       nowMs += 1_000
@@ -193,6 +199,31 @@ test('while the database is unreachable calls go on, and their use is written la
   await here.flush()
   expect(await open({ default: { tokens_per_day: 121 } }).refusal('alice')).toBeNull()
   expect(await open({ default: { tokens_per_day: 120 } }).refusal('alice')).not.toBeNull()
+})
+
+test('a call that runs for longer than its counters are kept is counted with newer calls', async () => {
+  const here = open({ default: { tokens_per_day: 110 } })
+  const long = here.accountsOf('alice')
+  await here.flush()
+  here.pass(120)
+  await here.flush()
+  here.use(10, 'alice')
+  here.charge(long, 99)
+  expect(await here.refusal('alice')).toBeNull()
+  here.charge(long, 1)
+  expect(await here.refusal('alice')).toMatchObject({ kind: 'insufficient_quota' })
+})
+
+test('a long call alone exceeds a soft budget in the period of its counter', async () => {
+  const here = open({ default: { soft_tokens_per_month: 50 } })
+  const long = here.accountsOf('alice')
+  await here.flush()
+  here.pass(120)
+  await here.flush()
+  here.use(10, 'alice')
+  here.charge(long, 45)
+  await here.flush()
+  expect(here.warnings).toMatchObject([{ period: '2026-11', tokens: 55 }])
 })
 
 test('without a budget nothing is counted', () => {
