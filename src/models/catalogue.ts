@@ -6,6 +6,7 @@ import { AppError, toAppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Log } from '#telemetry/log.ts'
+import type { AccessRule } from './access-rules.ts'
 import { collectModels } from './collect-models.ts'
 import type { ModelAccess } from './model-access.ts'
 
@@ -54,7 +55,7 @@ export type ConfiguredUpstream = {
   /** The models that the configuration names; null: the upstream is asked for its list. */
   readonly models: readonly string[] | null
   /** Rules for models of its list. */
-  readonly access: readonly { readonly models: string; readonly groups: readonly string[] }[]
+  readonly access: readonly AccessRule[]
 }
 
 /** An unknown name triggers a refresh, but not more often than this. */

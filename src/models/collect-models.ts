@@ -1,6 +1,6 @@
 import type { ModelConfig } from '#config/schema.ts'
 import type { Target, UpstreamModel } from '#inference/upstream.ts'
-import { matchNames } from '#lib/name-patterns.ts'
+import { compileAccessRules } from './access-rules.ts'
 import type { CatalogueDeps, ConfiguredUpstream, Model } from './catalogue.ts'
 import { configuredTargets } from './model-config.ts'
 
@@ -26,11 +26,12 @@ export function collectModels(
   }
   const configured = new Set([...models.keys(), ...aliases.keys()])
   for (const { source, models: listed } of listings) {
+    const groupsOf = compileAccessRules(source.access)
     for (const entry of listed ?? []) {
       if (configured.has(entry.id)) continue
       // Upstreams that list the same model share its load.
       const { upstream, weight } = source
-      const groups = groupsOf(source, entry.id)
+      const groups = groupsOf([entry.id])
       const restriction = groups === undefined ? {} : { groups }
       const { contextWindow } = entry
       const target = { upstream, model: entry.id, tier: 0, weight, contextWindow, ...restriction }
@@ -70,12 +71,6 @@ function withFallback(model: Model, other: Model | undefined): Model {
 function withTarget(model: Model, target: Target): Model {
   const isRestricted = model.isRestricted || target.groups !== undefined
   return { ...model, targets: [...model.targets, target], isRestricted }
-}
-
-/** The groups of all rules that name a listed model; undefined: no rule does. */
-function groupsOf({ access }: ConfiguredUpstream, id: string): ReadonlySet<string> | undefined {
-  const rules = access.filter(({ models }) => matchNames([models])(id))
-  return rules.length === 0 ? undefined : new Set(rules.flatMap(({ groups }) => groups))
 }
 
 function configuredModel(entry: ModelConfig, upstreams: readonly ConfiguredUpstream[]): Model {

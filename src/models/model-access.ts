@@ -2,15 +2,11 @@ import type { Target } from '#inference/upstream.ts'
 import { matchNames, type NameMatcher } from '#lib/name-patterns.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { setBounded } from '#lib/single-flight.ts'
+import { type AccessRule, compileAccessRules, type Groups } from './access-rules.ts'
 import type { Model } from './catalogue.ts'
 import type { ModelNames } from './names.ts'
 
 export type ModelAccess = ReturnType<typeof createModelAccess>
-
-/** The models of a name or pattern are for these groups. */
-export type AccessRule = { readonly models: string; readonly groups: readonly string[] }
-
-type Groups = ReadonlySet<string>
 
 /** Models whose groups are known by the current rules. */
 const modelsCachedMax = 10_000
@@ -70,27 +66,24 @@ function isMember({ groups, isSystem }: RequestPrincipal, allowed: Groups | unde
   return groups.some((group) => allowed.has(group))
 }
 
-/** Reads the groups of all rules that name a model; undefined: no rule does. */
+/** The same by rules that change, and by the id of the model. */
 function createRuleReader(
   names: Pick<ModelNames, 'spellings'>,
   rules: () => readonly AccessRule[],
 ): (id: string, modelNames: readonly string[]) => Groups | undefined {
   let latest: readonly AccessRule[] = []
-  let compiled: readonly { matches: NameMatcher; groups: readonly string[] }[] = []
+  let groupsOf = compileAccessRules([])
   let known = new Map<string, Groups | undefined>()
   return (id, modelNames) => {
     const current = rules()
     if (current !== latest) {
       latest = current
       known = new Map()
-      compiled = current.map(({ models, groups }) => {
-        return { matches: matchNames(names.spellings(models)), groups }
-      })
+      groupsOf = compileAccessRules(current, names.spellings)
     }
-    if (compiled.length === 0) return undefined
+    if (current.length === 0) return undefined
     if (known.has(id)) return known.get(id)
-    const naming = compiled.filter(({ matches }) => modelNames.some(matches))
-    const groups = naming.length === 0 ? undefined : new Set(naming.flatMap((rule) => rule.groups))
+    const groups = groupsOf(modelNames)
     setBounded(known, id, groups, modelsCachedMax)
     return groups
   }
