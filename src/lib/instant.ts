@@ -1,4 +1,5 @@
-const form = /^(\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2}))?$/
+const form =
+  /^(\d{4}-\d{2}-\d{2})(T([01]\d|2[0-3]):\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2}))?$/
 
 /** A date (midnight in UTC) or a time with its zone, as RFC 3339 writes them; null for anything else. */
 export function parseInstant(text: string): Date | null {

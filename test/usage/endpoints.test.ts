@@ -188,6 +188,7 @@ describe('GET /v1/usage', () => {
     ['groupby=day', '422 unknown_field groupby'],
     ['from=yesterday', '422 unprocessable from'],
     ['to=2026-02-30', '422 unprocessable to'],
+    ['to=2026-11-20T24:00:00Z', '422 unprocessable to'],
     ['to=2026-02-03T10:00', '422 unprocessable to'],
     ['from=2026-10-02&to=2026-10-02', '422 unprocessable from'],
     ['user=ann', '422 unprocessable user'],
