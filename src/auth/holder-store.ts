@@ -2,7 +2,7 @@ import { eq } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import type { QueryRunner } from '#db/query-runner.ts'
 import { apiKey, appUser, groupMember } from '#db/schema/auth.ts'
-import { membershipOf, readKey, type StoredKey } from './key-store.ts'
+import { holder, membershipOf, readKey, type StoredKey, storedKey } from './key-store.ts'
 
 /** A user as the database knows them. */
 export type StoredUser = Pick<
@@ -10,30 +10,13 @@ export type StoredUser = Pick<
   'userId' | 'subject' | 'name' | 'disabledAt' | 'membership'
 >
 
-const holder = {
-  userId: appUser.id,
-  subject: appUser.subject,
-  name: appUser.name,
-  disabledAt: appUser.disabledAt,
-  group: groupMember.groupName,
-  source: groupMember.source,
-}
-
 /** Users and API keys by id, for work that runs later than the request that started it. */
 export function createHolderTable(drizzle: Database['drizzle'], query: QueryRunner) {
   return {
     findKeyById: (keyId: string): Promise<StoredKey | undefined> =>
       query(async () => {
         const rows = await drizzle
-          .select({
-            ...holder,
-            keyId: apiKey.id,
-            expiresAt: apiKey.expiresAt,
-            revokedAt: apiKey.revokedAt,
-            models: apiKey.models,
-            scopes: apiKey.scopes,
-            limits: apiKey.limits,
-          })
+          .select(storedKey)
           .from(apiKey)
           .innerJoin(appUser, eq(appUser.id, apiKey.userId))
           .leftJoin(groupMember, eq(groupMember.userId, apiKey.userId))

@@ -151,22 +151,11 @@ function prepareFindKey(drizzle: Handle): (hash: Uint8Array) => Promise<StoredKe
   const hash = sql.placeholder('hash')
   const found = drizzle
     .select({
-      keyId: apiKey.id,
-      userId: apiKey.userId,
-      subject: appUser.subject,
-      name: appUser.name,
-      disabledAt: appUser.disabledAt,
-      expiresAt: apiKey.expiresAt,
-      revokedAt: apiKey.revokedAt,
+      ...storedKey,
       replacedUntil:
         sql`case when ${apiKey.hash} = ${hash} then null else ${apiKey.previousExpiresAt} end`.mapWith(
           apiKey.previousExpiresAt,
         ),
-      models: apiKey.models,
-      scopes: apiKey.scopes,
-      limits: apiKey.limits,
-      group: groupMember.groupName,
-      source: groupMember.source,
     })
     .from(apiKey)
     .innerJoin(appUser, eq(appUser.id, apiKey.userId))
@@ -180,6 +169,26 @@ function prepareFindKey(drizzle: Handle): (hash: Uint8Array) => Promise<StoredKe
     const { group: _, source: __, ...key } = first
     return { ...readKey(key), membership: membershipOf(rows) }
   }
+}
+
+/** What is known of the user of a credential, one row for each group. */
+export const holder = {
+  userId: appUser.id,
+  subject: appUser.subject,
+  name: appUser.name,
+  disabledAt: appUser.disabledAt,
+  group: groupMember.groupName,
+  source: groupMember.source,
+}
+/** The same of a key. */
+export const storedKey = {
+  ...holder,
+  keyId: apiKey.id,
+  expiresAt: apiKey.expiresAt,
+  revokedAt: apiKey.revokedAt,
+  models: apiKey.models,
+  scopes: apiKey.scopes,
+  limits: apiKey.limits,
 }
 
 /** A row with its stored rights as typed values. A scope of a later version grants nothing here. */
