@@ -1,4 +1,5 @@
 import type { Target, Upstream } from '#inference/upstream.ts'
+import { setBounded } from '#lib/single-flight.ts'
 import { Health } from './health.ts'
 import { Latency } from './latency.ts'
 import type { HealthSettings } from './settings.ts'
@@ -71,17 +72,11 @@ export class UpstreamState {
     const { model } = target
     const known = this.models.get(model)
     if (known !== undefined) return known
-    if (this.models.size >= modelsPerUpstreamMax) {
-      for (const oldest of this.models.keys()) {
-        this.models.delete(oldest)
-        break
-      }
-    }
     const state = new TargetState(this, target, {
       settings: this.#settings,
       onHealthChange: this.#onHealthChange,
     })
-    this.models.set(model, state)
+    setBounded(this.models, model, state, modelsPerUpstreamMax)
     return state
   }
 

@@ -67,23 +67,13 @@ ${eventsDescription}`,
     errors: generationErrors,
     async handle({ body, context, request, set }) {
       const message = await service.create(body, { context, headers: request.headers })
-      if (!message.streams) {
-        const result = await message.result()
-        setRateLimitHeaders(
-          set.headers,
-          limits.rateLimits(context.principal, message.modelId),
-          'messages',
-        )
-        if (result['warning'] !== undefined) set.headers[warningHeader] = omittedCode
-        return result
-      }
-      const stream = await streamEvents(message.source(), { ...config.stream, closing: '' })
-      setRateLimitHeaders(
-        set.headers,
-        limits.rateLimits(context.principal, message.modelId),
-        'messages',
-      )
-      return stream
+      const result = message.streams
+        ? await streamEvents(message.source(), { ...config.stream, closing: '' })
+        : await message.result()
+      const rateLimits = limits.rateLimits(context.principal, message.modelId)
+      setRateLimitHeaders(set.headers, rateLimits, 'messages')
+      if ('warning' in result) set.headers[warningHeader] = omittedCode
+      return result
     },
   })
 }

@@ -75,28 +75,16 @@ ${eventsDescription}`,
       errors: generationErrors,
       async handle({ body, context, set }) {
         const response = await service.create(body, context)
-        if (!response.streams) {
-          const result = await response.result()
-          setRateLimitHeaders(
-            set.headers,
-            limits.rateLimits(context.principal, response.modelId),
-            'responses',
-          )
-          if (result.store === false && asRecord(body)['store'] !== false) {
-            set.headers[warningHeader] = notStoredWarning.code
-          }
-          return result
+        const result = response.streams
+          ? await streamEvents(response.source(), { ...config.stream, closing: doneFrame })
+          : await response.result()
+        const rateLimits = limits.rateLimits(context.principal, response.modelId)
+        setRateLimitHeaders(set.headers, rateLimits, 'responses')
+        const isUnstored = 'store' in result && result.store === false
+        if (isUnstored && asRecord(body)['store'] !== false) {
+          set.headers[warningHeader] = notStoredWarning.code
         }
-        const stream = await streamEvents(response.source(), {
-          ...config.stream,
-          closing: doneFrame,
-        })
-        setRateLimitHeaders(
-          set.headers,
-          limits.rateLimits(context.principal, response.modelId),
-          'responses',
-        )
-        return stream
+        return result
       },
     }),
 
