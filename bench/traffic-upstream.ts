@@ -5,7 +5,7 @@
  *     bun bench/traffic-upstream.ts NAME SERVICE_MS SLOTS [port]
  *
  * Prints `{"port":…}` when it listens; exits when standard input closes. `GET /stats` returns and
- * restarts its figures.
+ * restarts its statistics.
  */
 import { modelName, wallClockMs } from './support/plan.ts'
 import type { UpstreamStats } from './support/traffic-job.ts'

@@ -1,5 +1,5 @@
+import { fairnessOf, quantile } from './fairness.ts'
 import { formatTable } from './table.ts'
-import { fairnessOf, quantile } from './traffic-figures.ts'
 import type { TrafficReport, UpstreamStats } from './traffic-job.ts'
 
 export type PhaseResult = {
@@ -27,7 +27,7 @@ export type TrafficResult = {
 }
 
 type Row = {
-  readonly figure: string
+  readonly metric: string
   readonly value: number
   readonly digits: number
   readonly target: string
@@ -37,8 +37,8 @@ type Row = {
 const slotsPerUpstream = 8
 
 export function formatTraffic(result: TrafficResult): string {
-  const rows = rowsOf(result).map(({ figure, value, digits, target, isMet }) => [
-    figure,
+  const rows = rowsOf(result).map(({ metric, value, digits, target, isMet }) => [
+    metric,
     value.toFixed(digits),
     target,
     isMet ? 'yes' : 'no',
@@ -51,7 +51,7 @@ export function formatTraffic(result: TrafficResult): string {
     return [phase, String(completed), reasons.join(', ') || 'none']
   })
   return [
-    formatTable(['figure', 'measured', 'target', 'met'], rows),
+    formatTable(['metric', 'measured', 'target', 'met'], rows),
     formatTable(['phase', 'completed calls', 'refused calls'], refusals),
   ].join('\n\n')
 }
@@ -59,7 +59,7 @@ export function formatTraffic(result: TrafficResult): string {
 export function missedTargets(result: TrafficResult): string[] {
   return rowsOf(result)
     .filter(({ isMet }) => !isMet)
-    .map(({ figure, value, digits, target }) => `${figure}: ${value.toFixed(digits)}, ${target}`)
+    .map(({ metric, value, digits, target }) => `${metric}: ${value.toFixed(digits)}, ${target}`)
 }
 
 function rowsOf({ serviceMs, calm, overload, crowd, death }: TrafficResult): Row[] {
@@ -134,10 +134,10 @@ function rowsOf({ serviceMs, calm, overload, crowd, death }: TrafficResult): Row
   ]
 }
 
-function atMost(figure: string, value: number, max: number, digits: number): Row {
-  return { figure, value, digits, target: `≤ ${max}`, isMet: value <= max }
+function atMost(metric: string, value: number, max: number, digits: number): Row {
+  return { metric, value, digits, target: `≤ ${max}`, isMet: value <= max }
 }
 
-function atLeast(figure: string, value: number, min: number, digits: number): Row {
-  return { figure, value, digits, target: `≥ ${min}`, isMet: value >= min }
+function atLeast(metric: string, value: number, min: number, digits: number): Row {
+  return { metric, value, digits, target: `≥ ${min}`, isMet: value >= min }
 }

@@ -105,7 +105,7 @@ export async function postJson(
   return parseJson(await readText(response, jsonBodyBytesMax))
 }
 
-/** Not found, not allowed, not implemented. */
+/** The upstream has no such endpoint. */
 const absentStatuses = [404, 405, 501]
 
 type CounterRequest = {

@@ -36,7 +36,7 @@ const engineEntry = entry('A speech engine.', {
   features: Type.Optional(
     Type.Array(Type.Union(['partials', 'words', 'confidence'].map((name) => Type.Literal(name))), {
       description:
-        'Results of a program (kind = "exec") besides finals: partials, word times, confidence scores. Default: all. Clients are told of these, and results that are not listed are dropped.',
+        'Results of a program (kind = "exec") besides finals: partials, word times, confidence scores. Default: all. The gateway announces these to clients and drops all others.',
     }),
   ),
   sampleRateHz: Type.Optional(

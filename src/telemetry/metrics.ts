@@ -1,5 +1,5 @@
 /**
- * Figures in the text format of Prometheus, version 0.0.4. A library of this kind takes 17 MB of a
+ * Metrics in the text format of Prometheus, version 0.0.4. A library of this kind takes 17 MB of a
  * worker's memory and a tenth of a second of its start; this one takes neither.
  */
 export type MetricRegistry = {
@@ -25,7 +25,7 @@ type ReadGauge = () => number | readonly Sample[] | Promise<readonly Sample[]>
 type Counter = { add(by: number, ...labels: LabelValues): void }
 type Histogram = { observe(value: number, ...labels: LabelValues): void }
 
-/** Past it, figures of new labels are summed up under this one. */
+/** Past it, values of new labels are summed up under this one. */
 const otherLabel = 'other'
 
 type Metric = { head: string; lines: () => Promise<readonly string[]> | readonly string[] }
@@ -111,12 +111,12 @@ export function createMetricRegistry(options: {
   }
 }
 
-/** One level per label, so that finding figures builds no key. */
-type SeriesNode<T> = { readonly children: Map<string, SeriesNode<T>>; figures: T | null }
+/** One level per label, so that finding a value builds no key. */
+type SeriesNode<T> = { readonly children: Map<string, SeriesNode<T>>; value: T | null }
 
 /** What is known under each combination of labels. */
 function createSeries<T>(seriesMax: number, labelCount: number, create: () => T) {
-  const root: SeriesNode<T> = { children: new Map(), figures: null }
+  const root: SeriesNode<T> = { children: new Map(), value: null }
   const known: (readonly [LabelValues, T])[] = []
   const other: LabelValues = new Array<string>(labelCount).fill(otherLabel)
 
@@ -126,20 +126,20 @@ function createSeries<T>(seriesMax: number, labelCount: number, create: () => T)
       node = node.children.get(value)
       if (node === undefined) break
     }
-    return node?.figures ?? add(values)
+    return node?.value ?? add(values)
   }
 
   function add(values: LabelValues): T {
     if (known.length >= seriesMax && values !== other) return of(other)
     let node = root
     for (const value of values) {
-      const child = node.children.get(value) ?? { children: new Map(), figures: null }
+      const child = node.children.get(value) ?? { children: new Map(), value: null }
       node.children.set(value, child)
       node = child
     }
-    node.figures = create()
-    known.push([values, node.figures])
-    return node.figures
+    node.value = create()
+    known.push([values, node.value])
+    return node.value
   }
   return { of, list: () => known }
 }

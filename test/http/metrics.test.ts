@@ -25,7 +25,7 @@ async function start(options: GatewayOptions = {}): Promise<Gateway> {
 }
 
 /** By the name of the metric with its labels, without the worker. */
-async function figuresOf(gateway: Gateway): Promise<Map<string, number>> {
+async function metricsOf(gateway: Gateway): Promise<Map<string, number>> {
   const answer = await fetch(`${gateway.url}/metrics`)
   expect(answer.status).toBe(200)
   expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
@@ -64,17 +64,17 @@ test('generations are counted by upstream, model and outcome', async () => {
   for (const model of ['mine', 'also']) {
     expect((await gateway.post('/v1/responses', { model, input: 'Hello' })).status).toBe(200)
   }
-  const figures = await figuresOf(gateway)
+  const metrics = await metricsOf(gateway)
   const of = 'upstream="one",model="theirs"'
-  expect(figures.get(`sluice_generations_total{${of},outcome="completed"}`)).toBe(2)
-  expect(figures.get(`sluice_tokens_total{${of},kind="input"}`)).toBe(14)
-  expect(figures.get(`sluice_tokens_total{${of},kind="output"}`)).toBe(6)
-  expect(figures.get(`sluice_generation_duration_seconds_count{${of}}`)).toBe(2)
-  expect(figures.get(`sluice_first_event_seconds_bucket{${of},le="+Inf"}`)).toBe(2)
-  expect(figures.get('sluice_upstream_retries_total{upstream="one"}')).toBe(1)
-  expect(figures.get('sluice_upstream_requests_total{upstream="one",answer="5xx"}')).toBe(1)
-  expect(figures.get('sluice_upstream_requests_total{upstream="one",answer="2xx"}')).toBe(3)
-  expect([...figures.keys()].filter((name) => name.includes('also'))).toEqual([])
+  expect(metrics.get(`sluice_generations_total{${of},outcome="completed"}`)).toBe(2)
+  expect(metrics.get(`sluice_tokens_total{${of},kind="input"}`)).toBe(14)
+  expect(metrics.get(`sluice_tokens_total{${of},kind="output"}`)).toBe(6)
+  expect(metrics.get(`sluice_generation_duration_seconds_count{${of}}`)).toBe(2)
+  expect(metrics.get(`sluice_first_event_seconds_bucket{${of},le="+Inf"}`)).toBe(2)
+  expect(metrics.get('sluice_upstream_retries_total{upstream="one"}')).toBe(1)
+  expect(metrics.get('sluice_upstream_requests_total{upstream="one",answer="5xx"}')).toBe(1)
+  expect(metrics.get('sluice_upstream_requests_total{upstream="one",answer="2xx"}')).toBe(3)
+  expect([...metrics.keys()].filter((name) => name.includes('also'))).toEqual([])
 })
 
 test('an unreachable upstream is counted as no response, and the generation as failed', async () => {
@@ -84,11 +84,11 @@ test('an unreachable upstream is counted as no response, and the generation as f
   })
   const answer = await gateway.post('/v1/responses', { model: 'lost', input: 'Hello' })
   expect(answer.status).toBe(502)
-  const figures = await figuresOf(gateway)
+  const metrics = await metricsOf(gateway)
   expect(
-    figures.get('sluice_generations_total{upstream="away",model="lost",outcome="failed"}'),
+    metrics.get('sluice_generations_total{upstream="away",model="lost",outcome="failed"}'),
   ).toBe(1)
-  expect(figures.get('sluice_upstream_requests_total{upstream="away",answer="none"}')).toBe(1)
+  expect(metrics.get('sluice_upstream_requests_total{upstream="away",answer="none"}')).toBe(1)
 })
 
 test('running and queued work and process state are exported', async () => {
@@ -96,23 +96,23 @@ test('running and queued work and process state are exported', async () => {
   const socket = new WebSocket(
     `ws://127.0.0.1:${gateway.port}/v1/responses?token=${await gateway.token()}`,
   )
-  const figure = async (name: string) => (await figuresOf(gateway)).get(name)
+  const metric = async (name: string) => (await metricsOf(gateway)).get(name)
   await eventually('the socket is counted', async () => {
-    return (await figure('sluice_websockets_open')) === 1
+    return (await metric('sluice_websockets_open')) === 1
   })
-  const figures = await figuresOf(gateway)
-  expect(figures.get('sluice_generations_running')).toBe(0)
-  expect(figures.get('sluice_speech_sessions')).toBe(0)
-  expect(figures.get('sluice_speech_queued_bytes')).toBe(0)
-  expect(figures.get('sluice_database_up')).toBe(1)
-  expect(figures.get('process_resident_memory_bytes')).toBeGreaterThan(1_000_000)
-  expect(figures.get('process_cpu_seconds_total')).toBeGreaterThan(0)
+  const metrics = await metricsOf(gateway)
+  expect(metrics.get('sluice_generations_running')).toBe(0)
+  expect(metrics.get('sluice_speech_sessions')).toBe(0)
+  expect(metrics.get('sluice_speech_queued_bytes')).toBe(0)
+  expect(metrics.get('sluice_database_up')).toBe(1)
+  expect(metrics.get('process_resident_memory_bytes')).toBeGreaterThan(1_000_000)
+  expect(metrics.get('process_cpu_seconds_total')).toBeGreaterThan(0)
   await eventually('the lag is looked at', async () => {
-    return ((await figure('sluice_event_loop_lag_seconds_count')) ?? 0) > 0
+    return ((await metric('sluice_event_loop_lag_seconds_count')) ?? 0) > 0
   })
   socket.close()
   await eventually('the socket is counted no more', async () => {
-    return (await figure('sluice_websockets_open')) === 0
+    return (await metric('sluice_websockets_open')) === 0
   })
 })
 
@@ -122,9 +122,9 @@ test('failed authentications are counted by reason', async () => {
   await ask({})
   await ask({ authorization: 'Bearer a.b.c' })
   await ask({ 'x-api-key': 'sk-svc-v1-nonsense' })
-  const figures = await figuresOf(gateway)
+  const metrics = await metricsOf(gateway)
   for (const reason of ['missing_credentials', 'invalid_token', 'invalid_api_key']) {
-    expect(figures.get(`sluice_auth_failures_total{reason="${reason}"}`)).toBe(1)
+    expect(metrics.get(`sluice_auth_failures_total{reason="${reason}"}`)).toBe(1)
   }
 })
 
@@ -142,20 +142,20 @@ test('queued jobs are counted by state', async () => {
       insert into job (id, queue, payload, run_at, created_at, locked_by, last_error)
       values (${crypto.randomUUID()}, 'nobody', '{}', now(), now(), ${lockedBy}, ${lastError})`)
   }
-  const figures = await figuresOf(gateway)
+  const metrics = await metricsOf(gateway)
   const counted = ['waiting', 'running', 'failed'].map((state) =>
-    figures.get(`sluice_jobs{queue="nobody",state="${state}"}`),
+    metrics.get(`sluice_jobs{queue="nobody",state="${state}"}`),
   )
   expect(counted).toEqual([2, 1, 1])
 })
 
 test('an unreachable database is reported, and other metrics still work', async () => {
   const gateway = await start()
-  const wasUp = (await figuresOf(gateway)).get('sluice_database_up')
+  const wasUp = (await metricsOf(gateway)).get('sluice_database_up')
   await gateway.deps.database.close()
-  const figures = await figuresOf(gateway)
-  expect([wasUp, figures.get('sluice_database_up')]).toEqual([1, 0])
-  expect(figures.get('sluice_generations_running')).toBe(0)
+  const metrics = await metricsOf(gateway)
+  expect([wasUp, metrics.get('sluice_database_up')]).toEqual([1, 0])
+  expect(metrics.get('sluice_generations_running')).toBe(0)
 })
 
 test('without a token, metrics are for this machine only, and a local proxy counts as its client', async () => {

@@ -162,12 +162,7 @@ function openUpload(
         keyId: context.keyId,
         requestedModel: request.model,
         engine: stats?.engine.name ?? null,
-        outcome:
-          failure === null
-            ? 'completed'
-            : failure.kind === 'client_closed'
-              ? 'cancelled'
-              : 'failed',
+        outcome: outcomeOf(failure),
         errorKind: failure?.kind ?? null,
         audioMs: stats?.receivedMs ?? 0,
         durationMs,
@@ -248,4 +243,9 @@ function chooseEngine(
     return { language, engineName: engine?.name ?? null, avoid: null }
   }
   throw invalidField('language', messages.unsupportedLanguage(served), 'unsupported_language')
+}
+
+function outcomeOf(failure: AppError | null): SpeechUse['outcome'] {
+  if (failure === null) return 'completed'
+  return failure.kind === 'client_closed' ? 'cancelled' : 'failed'
 }

@@ -29,7 +29,7 @@ export type SimulatedCaller = {
 
 export const tokensPerService = 300
 
-type CallerFigures = {
+type CallerResult = {
   /** Tokens of its calls: sent, and served. */
   demanded: number
   served: number
@@ -37,7 +37,7 @@ type CallerFigures = {
   waitsMs: number[]
 }
 
-type UpstreamFigures = {
+type UpstreamResult = {
   readonly given: SimulatedUpstream
   served: number
   /** Slots in use, times their time. */
@@ -48,7 +48,7 @@ type UpstreamFigures = {
   cut: number
 }
 
-type RunningUpstream = UpstreamFigures & {
+type RunningUpstream = UpstreamResult & {
   running: number
   changedMs: number
   readonly cuts: Set<() => void>
@@ -56,7 +56,7 @@ type RunningUpstream = UpstreamFigures & {
 
 type Event = HeapItem & { readonly atMs: number; readonly run: () => void }
 
-/** The figures of the time after `warmUpMs`. */
+/** What happened after `warmUpMs`. */
 export async function simulateTraffic(given: {
   readonly seed: number
   readonly upstreams: readonly SimulatedUpstream[]
@@ -87,7 +87,7 @@ export async function simulateTraffic(given: {
   })
   const { router } = started
   const names = given.upstreams.map(({ name }) => name)
-  const callers: CallerFigures[] = given.callers.map(() => ({
+  const callers: CallerResult[] = given.callers.map(() => ({
     demanded: 0,
     served: 0,
     refused: 0,
@@ -139,8 +139,8 @@ export async function simulateTraffic(given: {
 
   const send = async (at: number): Promise<void> => {
     const caller = given.callers[at]
-    const figures = callers[at]
-    if (caller === undefined || figures === undefined) return
+    const result = callers[at]
+    if (caller === undefined || result === undefined) return
     const { tokens, priority } = caller
     const { call, client } = makeCall({
       upstreams: names,
@@ -148,7 +148,7 @@ export async function simulateTraffic(given: {
       ...(priority === undefined ? {} : { priority }),
     })
     const sentMs = nowMs
-    if (isMeasured()) figures.demanded += tokens
+    if (isMeasured()) result.demanded += tokens
     let tried: Tried = nothingTried
     for (let attempts = 0; attempts < 4; attempts++) {
       try {
@@ -165,14 +165,14 @@ export async function simulateTraffic(given: {
           continue
         }
         if (sentMs < given.warmUpMs) return
-        figures.served += tokens
-        figures.waitsMs.push(waitedMs)
+        result.served += tokens
+        result.waitsMs.push(waitedMs)
         return
       } catch {
         break
       }
     }
-    if (isMeasured()) figures.refused++
+    if (isMeasured()) result.refused++
   }
 
   for (const [at, { everyMs, outstanding }] of given.callers.entries()) {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from 'bun:test'
-import { fairnessOf, quantile } from '../../../bench/support/traffic-figures.ts'
+import { fairnessOf, quantile } from '../../../bench/support/fairness.ts'
 import {
   type SimulatedCaller,
   type SimulatedUpstream,
@@ -7,7 +7,7 @@ import {
   tokensPerService,
 } from './traffic-simulation.ts'
 
-/** The figures of `bench traffic` in virtual time: two hundred callers and three upstreams. */
+/** `bench traffic` in virtual time: two hundred callers and three upstreams. */
 
 beforeEach(() => {
   jest.useFakeTimers()

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { fairnessOf, fairShares, jainIndex, quantile } from '../../bench/support/traffic-figures.ts'
+import { fairnessOf, fairShares, jainIndex, quantile } from '../../bench/support/fairness.ts'
 
 test('the index of Jain is 1 for equal values and 1/n if one has everything', () => {
   expect([jainIndex([3, 3, 3]), jainIndex([5, 0, 0, 0])]).toEqual([1, 0.25])

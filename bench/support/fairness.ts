@@ -1,4 +1,4 @@
-/** Figures of fairness, used by `bench traffic` and by its simulation in the tests. */
+/** Measures of fairness, for `bench traffic` and its simulation in the tests. */
 
 /** Jain's index: 1 if all have the same, 1/n if one has everything. */
 export function jainIndex(values: readonly number[]): number {
