@@ -7,7 +7,12 @@ import { runClient, startMockUpstream } from './support/load.ts'
 import { numberIn, type RunOptions, readRunOptions, runFlags } from './support/options.ts'
 import { readPort } from './support/ready-port.ts'
 import { writeResult } from './support/report.ts'
-import type { TrafficJob, TrafficReport, UpstreamStats } from './support/traffic-job.ts'
+import {
+  slotsPerUpstream,
+  type TrafficJob,
+  type TrafficReport,
+  type UpstreamStats,
+} from './support/traffic-job.ts'
 import {
   type DeathResult,
   formatTraffic,
@@ -26,7 +31,6 @@ const quickPace: Pace = { windowMs: 10_000, warmUpMs: 2_000 }
 
 /** Long against the few milliseconds in which the gateway replaces a call. */
 const serviceMs = 500
-const slots = 8
 /** Of the third upstream. */
 const slowFactor = 4
 const model = 'traffic'
@@ -101,7 +105,7 @@ async function start({ callers, workers, databaseServer, settings }: Options): P
   const entries = upstreams.map(
     ({ name, port }) =>
       `[[upstream]]\nname = "${name}"\nurl = "http://127.0.0.1:${port}/v1"\napi = "chat"\n` +
-      `models = ["${model}"]\nmax_in_flight = ${slots}\n`,
+      `models = ["${model}"]\nmax_in_flight = ${slotsPerUpstream}\n`,
   )
   const gateway = await startGateway({
     // Only shows that the gateway is ready.
@@ -119,13 +123,16 @@ async function start({ callers, workers, databaseServer, settings }: Options): P
 
 async function startUpstream(name: string, ms: number, port = 0): Promise<TrafficUpstream> {
   const script = join(import.meta.dir, 'traffic-upstream.ts')
-  const args = [name, String(ms), String(slots), String(port)]
+  const args = [name, String(ms), String(slotsPerUpstream), String(port)]
   const child = startChild([process.execPath, script, ...args], { stdin: 'pipe' })
   return { name, serviceMs: ms, port: await readPort(child, script), child }
 }
 
 function capacity({ upstreams }: Site): number {
-  return upstreams.reduce((sum, upstream) => sum + (slots * 1_000) / upstream.serviceMs, 0)
+  return upstreams.reduce(
+    (sum, upstream) => sum + (slotsPerUpstream * 1_000) / upstream.serviceMs,
+    0,
+  )
 }
 
 function evenly(site: Site, share: number): number[] {

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { openDatabase } from '#db/client.ts'
 import { createLog } from '#telemetry/log.ts'
-import type { UsageGrouping } from '#usage/grouping.ts'
+import { dayMs, type UsageGrouping } from '#usage/grouping.ts'
 import { rollUp, writeBatch } from '#usage/ledger-store.ts'
 import { createUsageStore } from '#usage/usage-store.ts'
 import { stopChildren, temporaryFolder } from './support/children.ts'
@@ -22,7 +22,6 @@ const roundsMax = 9
 const tailRecords = 10_000
 const recordsPerBatch = 1_000
 const to = new Date('2026-11-01T00:00:00Z')
-const dayMs = 86_400_000
 
 type Options = {
   readonly records: number

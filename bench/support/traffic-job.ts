@@ -1,3 +1,6 @@
+/** Requests that each upstream of `traffic` serves at the same time. */
+export const slotsPerUpstream = 8
+
 /** A job of the callers of `traffic`, sent as JSON on standard input. */
 export type TrafficJob = {
   readonly port: number

@@ -1,6 +1,6 @@
 import { fairnessOf, quantile } from './fairness.ts'
 import { formatTable } from './table.ts'
-import type { TrafficReport, UpstreamStats } from './traffic-job.ts'
+import { slotsPerUpstream, type TrafficReport, type UpstreamStats } from './traffic-job.ts'
 
 export type PhaseResult = {
   readonly report: TrafficReport
@@ -33,8 +33,6 @@ type Row = {
   readonly target: string
   readonly isMet: boolean
 }
-
-const slotsPerUpstream = 8
 
 export function formatTraffic(result: TrafficResult): string {
   const rows = rowsOf(result).map(({ metric, value, digits, target, isMet }) => [

@@ -1,4 +1,5 @@
 import type { Database } from '#db/client.ts'
+import { keyColumns } from '#usage/ledger-store.ts'
 import type { UsageRecord } from '#usage/record.ts'
 
 /** Of these, each user calls two models. */
@@ -33,13 +34,12 @@ export async function fillSums(
     from generate_series(0, ${hours - 1}) as hour, generate_series(0, ${users - 1}) as person,
       generate_series(0, ${modelsPerUser - 1}) as model,
       lateral (select ('00000000-0000-8000-8000-' || lpad(to_hex(person), 12, '0'))::uuid as id) as ids`)
-  const columns = `user_id, key_id, agent_id, model, upstream, kind, outcome`
   const sumNames = `requests, input_tokens, cached_tokens, output_tokens, reasoning_tokens, cost_nanos, duration_ms`
   await drizzle.execute(`
-    insert into usage_day (day, ${columns}, ${sumNames})
-    select date_trunc('day', hour, 'UTC'), ${columns},
+    insert into usage_day (day, ${keyColumns}, ${sumNames})
+    select date_trunc('day', hour, 'UTC'), ${keyColumns},
       ${sumNames.replaceAll(/\w+/g, 'sum($&)')}
-    from usage_hour group by 1, ${columns}`)
+    from usage_hour group by 1, ${keyColumns}`)
   await drizzle.execute(kind === 'postgres' ? 'vacuum analyze' : 'vacuum')
   return sums
 }

@@ -1,22 +1,11 @@
 import { expect, test } from 'bun:test'
 import { FairQueue, type QueuedCall } from '#inference/fair-queue/fair-queue.ts'
 import { Ticket } from '#inference/fair-queue/lane.ts'
+import { queued } from './queued-call.ts'
 
 const unknownMs = 1_000
 const accept = () => true
 const limits = { waitingMax: 1_000, waitingPerPrincipalMax: 100 }
-
-function queued(given: Partial<QueuedCall> = {}): QueuedCall {
-  return {
-    model: 'a-model',
-    upstreams: ['gpu'],
-    principal: 'anne',
-    priority: 'interactive',
-    costTokens: 100,
-    deadlineMs: Number.POSITIVE_INFINITY,
-    ...given,
-  }
-}
 
 /** A queue whose calls are names. */
 function start(given: Partial<typeof limits> = {}) {

@@ -1,22 +1,11 @@
 import { expect, test } from 'bun:test'
-import { FairQueue, type QueuedCall } from '#inference/fair-queue/fair-queue.ts'
+import { FairQueue } from '#inference/fair-queue/fair-queue.ts'
 import { Ticket } from '#inference/fair-queue/lane.ts'
 import { createDice } from '#test/support/dice.ts'
+import { queued } from './queued-call.ts'
 
 const unknownMs = 1_000
 const accept = () => true
-
-function queued(given: Partial<QueuedCall>): QueuedCall {
-  return {
-    model: 'a-model',
-    upstreams: ['gpu'],
-    principal: 'anne',
-    priority: 'interactive',
-    costTokens: 100,
-    deadlineMs: Number.POSITIVE_INFINITY,
-    ...given,
-  }
-}
 
 /** What a random schedule observed. */
 type Schedule = { ended: Map<number, string[]>; faults: string[] }

@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from 'bun:test'
 import { createRouter } from '#inference/routing/router.ts'
+import { defaultHealthSettings } from '#inference/routing/settings.ts'
 import { makeRequest, makeRequestContext } from '#test/support/generation.ts'
 import {
   collect,
@@ -12,7 +13,6 @@ import {
   whole,
 } from '#test/support/generations.ts'
 import type { ReplayAnswer, ReplayUpstream } from '#test/support/replay-upstream.ts'
-import { quickSettings } from './simulation.ts'
 
 /** A second attempt beside the first one, over real sockets. */
 
@@ -33,7 +33,7 @@ async function open(
     ...target(baseUrl, `upstream-${index}`),
     hedgeMs,
   }))
-  const settings = { ...quickSettings, retryShare: 0, ...given }
+  const settings = { ...defaultHealthSettings, retryShare: 0, ...given }
   const router = createRouter({ settings })
   const started = start({ router, retry: { retriesMax: 0 } })
   const generate = (job: object = {}) =>

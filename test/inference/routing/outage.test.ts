@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { createProbes } from '#inference/routing/probes.ts'
 import { createRouter } from '#inference/routing/router.ts'
 import type { HealthSettings } from '#inference/routing/settings.ts'
+import { defaultHealthSettings } from '#inference/routing/settings.ts'
 import type { Target } from '#inference/upstream.ts'
 import { createBackgroundContext } from '#lib/request-context.ts'
 import { adaptersWithoutModels } from '#test/support/adapters.ts'
@@ -18,7 +19,6 @@ import {
 } from '#test/support/generations.ts'
 import { openTransport } from '#test/support/transport.ts'
 import { listenWithoutAccepting } from '../transport/unaccepting-listener.ts'
-import { quickSettings } from './simulation.ts'
 
 /** Outages over real sockets: what reaches an upstream that fails, and what callers notice. */
 
@@ -30,7 +30,7 @@ afterEach(async () => {
 
 /** Callers of a gateway with these targets; checks run often, so that tests are short. */
 function serve(targets: Target[], given: { settings?: Partial<HealthSettings> } = {}) {
-  const settings = { ...quickSettings, silenceMs: 50, probeMs: 100, ...given.settings }
+  const settings = { ...defaultHealthSettings, silenceMs: 50, probeMs: 100, ...given.settings }
   const stopped = new AbortController()
   const router = createRouter({
     settings,

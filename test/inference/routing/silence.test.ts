@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test'
 import type { Probes } from '#inference/routing/checks.ts'
+import { defaultHealthSettings } from '#inference/routing/settings.ts'
 import { Cancellation } from '#lib/cancellation.ts'
 import {
   createSimulation,
   failing,
   nameOf,
   orderedTargets as ordered,
-  quickSettings,
   type Simulation,
   targetsOf,
 } from './simulation.ts'
@@ -99,8 +99,8 @@ describe('an upstream that sends nothing', () => {
     const waitedMs = await meet(simulation, { everyMs: 40_000, forMs: 600_000 })
     // The check is a generation, so no second caller pays.
     expect(waitedMs).toHaveLength(1)
-    expect(waitedMs[0]).toBeGreaterThanOrEqual(quickSettings.patienceMs)
-    expect(waitedMs[0]).toBeLessThan(quickSettings.patienceMs + 1_000)
+    expect(waitedMs[0]).toBeGreaterThanOrEqual(defaultHealthSettings.patienceMs)
+    expect(waitedMs[0]).toBeLessThan(defaultHealthSettings.patienceMs + 1_000)
     script.generates = true
     await meet(simulation, { everyMs: 120_000, forMs: 120_000 })
     expect(nameOf(simulation.take())).toBe('upstream-0')

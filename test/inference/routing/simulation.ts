@@ -1,5 +1,4 @@
 import { createRouter, type RouterOptions } from '#inference/routing/router.ts'
-import type { HealthSettings } from '#inference/routing/settings.ts'
 import type { Slot } from '#inference/routing/slot.ts'
 import { nothingTried, type Tried } from '#inference/routing/usable.ts'
 import type { Target } from '#inference/upstream.ts'
@@ -9,19 +8,6 @@ import { target } from '#test/support/generations.ts'
 import { seededRandom } from '#test/support/seeded-random.ts'
 
 /** A router, its targets and its callers in virtual time. */
-
-export const quickSettings: HealthSettings = {
-  failuresMax: 3,
-  ejectionMs: 5_000,
-  ejectionMaxMs: 60_000,
-  recoveryMs: 10_000,
-  silenceMs: 1_000,
-  patienceMs: 30_000,
-  probe: true,
-  probeMs: 2_000,
-  retryShare: 0.2,
-  retriesPerSecond: 10,
-}
 
 /** How an upstream treats one request: when it responds, and when it is done. */
 export type Behaviour = (
@@ -35,7 +21,7 @@ export function createSimulation(
   let nowMs = 0
   const random = seededRandom(given.seed)
   const events: { atMs: number; run: () => void }[] = []
-  const router = createRouter({ settings: quickSettings, ...given, nowMs: () => nowMs, random })
+  const router = createRouter({ ...given, nowMs: () => nowMs, random })
   const call = { context: makeRequestContext(), targets: given.targets }
   return {
     router,
