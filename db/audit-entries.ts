@@ -30,18 +30,50 @@ export async function insertAuditEntry(
     action,
     resourceType: resource.type,
     resourceId: resource.id,
-    changes: JSON.stringify(changes),
+    changes: serialize(changes),
   })
+}
+
+/** Longer texts are cut: an entry says what changed, and is no copy of it. */
+const textCharsMax = 500
+/** Of both sides as JSON; above that, an entry has only the names of the fields. */
+const changesCharsMax = 65_536
+const namesMax = 100
+
+function serialize({ before, after }: NewEntry['changes']): string {
+  const text = JSON.stringify({ before, after }, shorten)
+  if (text.length <= changesCharsMax) return text
+  return JSON.stringify({ before: namesOf(before), after: namesOf(after) }, shorten)
+}
+
+function shorten(_: string, value: unknown): unknown {
+  if (typeof value !== 'string' || value.length <= textCharsMax) return value
+  return `${value.slice(0, textCharsMax).toWellFormed()}…`
+}
+
+function namesOf(fields: Fields | null) {
+  return fields === null
+    ? null
+    : { too_large: true, fields: Object.keys(fields).slice(0, namesMax) }
 }
 
 type Origin = { readonly keyId: string | null; readonly requestId: string }
 
 type RecordedChange = {
-  readonly kind: 'file' | 'folder' | 'collection' | 'reindex'
+  readonly kind:
+    | 'model'
+    | 'model_download'
+    | 'agent'
+    | 'branding'
+    | 'collection'
+    | 'file'
+    | 'folder'
+    | 'reindex'
+    | 'translation'
   readonly id: string
   readonly action: string
-  readonly before?: Fields
-  readonly after?: Fields
+  readonly before?: Fields | null
+  readonly after?: Fields | null
   readonly at: Date
 }
 

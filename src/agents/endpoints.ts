@@ -9,7 +9,7 @@ import {
 } from '#api/shapes.ts'
 import type { Principal } from '#auth/principal.ts'
 import { AppError } from '#lib/errors.ts'
-import type { RequestPrincipal } from '#lib/request-context.ts'
+import { actingPrincipal, type RequestPrincipal } from '#lib/request-context.ts'
 import { refused } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { Collections } from '#retrieval/collections/create-collections.ts'
@@ -85,7 +85,7 @@ A field that is null counts as absent. All tools together may have 262,144 chara
         const parsed = parseNewAgent(body, (name) => knownModel(name, principal))
         const ids = await resolve(context, parsed.collections)
         const definition = withCollectionIds(parsed, { ids, kept: [] })
-        return render(context, await agents.create(principal, definition))
+        return render(context, await agents.create(actingPrincipal(context), definition))
       },
     }),
 
@@ -144,7 +144,8 @@ Callers with \`can_edit_config\` may also change agents that others share with t
       async handle({ params: { id }, body, context }) {
         const ids = await resolve(context, referencesIn(body))
         const { principal } = context
-        const agent = await agents.update(principal, requireUuid(id), (current) => {
+        const actor = actingPrincipal(context)
+        const agent = await agents.update(actor, requireUuid(id), (current) => {
           requireEditor(current, principal)
           const changed = parseAgentChange(current, body, (name) => knownModel(name, principal))
           return withCollectionIds(changed, { ids, kept: current.collections })
@@ -163,9 +164,10 @@ Callers with \`can_edit_config\` may also change agents that others share with t
       params: idParam,
       responses: { 200: deletedResponse('The agent is deleted.', 'agent.deleted', idExample) },
       errors: { not_found: agentNotFound, permission_denied: notOwner },
-      async handle({ params: { id }, context: { principal } }) {
-        const requireOwner = (agent: Agent) => requireEditor(agent, principal)
-        const isRemoved = await agents.remove(principal, requireUuid(id), requireOwner)
+      async handle({ params: { id }, context }) {
+        const requireOwner = (agent: Agent) => requireEditor(agent, context.principal)
+        const actor = actingPrincipal(context)
+        const isRemoved = await agents.remove(actor, requireUuid(id), requireOwner)
         return isRemoved ? { id, object: 'agent.deleted', deleted: true } : notFound(id)
       },
     }),

@@ -1,10 +1,13 @@
 import { and, arrayContains, arrayOverlaps, desc, eq, lt, or, sql } from 'drizzle-orm'
+import { changedFields } from '#audit/audit.ts'
 import { userIdOf } from '#auth/principal.ts'
+import { recordChange } from '#db/audit-entries.ts'
 import type { Database, Transaction } from '#db/client.ts'
 import { findUnknownGroup } from '#db/known-groups.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { agent, agentsChannel } from '#db/schema/agents.ts'
 import { AppError } from '#lib/errors.ts'
+import type { JsonObject } from '#lib/json.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { refused } from '#lib/unprocessable.ts'
 import { type Agent, type AgentDefinition, builtInOwnerId } from './agents.ts'
@@ -60,6 +63,18 @@ export function createAgents(
       return row === undefined ? undefined : change(agentOf(row), transaction)
     })
 
+  /** Adds the changed fields to the audit log. */
+  const record = async (
+    transaction: Transaction,
+    principal: RequestPrincipal,
+    action: 'create' | 'update' | 'delete',
+    { id, before, after }: { id: string; before?: AgentDefinition; after?: AgentDefinition },
+  ): Promise<void> => {
+    const changes = changedFields(auditedFields(before), auditedFields(after))
+    if (changes === null) return
+    await recordChange(transaction, principal, { kind: 'agent', id, action, ...changes, at: now() })
+  }
+
   return {
     /** Calls back after each change of any process, or when one may have been missed. */
     listen: (onAnyChange: () => void): Promise<void> =>
@@ -80,6 +95,7 @@ export function createAgents(
         const id = Bun.randomUUIDv7()
         const added = { ...definition, id, ownerId, createdAt, updatedAt: createdAt }
         await transaction.insert(agent).values(rowOf(added))
+        await record(transaction, owner, 'create', { id, after: definition })
         return added
       }),
 
@@ -123,6 +139,7 @@ export function createAgents(
         const { visibility } = changed
         await requireKnownGroups(transaction, principal, { current, next: visibility })
         await transaction.update(agent).set(rowOf(changed)).where(eq(agent.id, id))
+        await record(transaction, principal, 'update', { id, before: current, after: changed })
         return changed
       }),
 
@@ -156,11 +173,19 @@ export function createAgents(
       const removed = await lock(principal, id, async (current, transaction) => {
         check(current)
         await transaction.delete(agent).where(eq(agent.id, id))
+        await record(transaction, principal, 'delete', { id, before: current })
         return true
       })
       return removed === true
     },
   }
+}
+
+function auditedFields(definition: AgentDefinition | undefined): JsonObject | null {
+  if (definition === undefined) return null
+  const { name, description, model, instructions, tools, collections, sampling, visibility } =
+    definition
+  return { name, description, model, instructions, tools, collections, sampling, visibility }
 }
 
 /** A group that is created later must not inherit an agent. */

@@ -25,3 +25,16 @@ export type AuditEntry = {
 export function actorOf({ principal, keyId, requestId }: RequestContext): Actor {
   return { userId: principal.userId, keyId, requestId }
 }
+
+/** The fields that differ, before and after; null: none. A resource that does not exist is null. */
+export function changedFields(
+  before: JsonObject | null,
+  after: JsonObject | null,
+): AuditEntry['changes'] | null {
+  const names = Object.keys({ ...before, ...after })
+  const changed = names.filter((name) => !Bun.deepEquals(before?.[name], after?.[name]))
+  if (changed.length === 0) return null
+  const pick = (fields: JsonObject | null) =>
+    fields === null ? null : Object.fromEntries(changed.map((name) => [name, fields[name]]))
+  return { before: pick(before), after: pick(after) }
+}

@@ -3,6 +3,7 @@ import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { ifMatchHeader, ifNoneMatchHeader } from '#api/shapes.ts'
 import type { Auth } from '#auth/auth.ts'
 import { entityTag, isKnown, readIfMatch } from '#lib/entity-tag.ts'
+import { actingPrincipal, type RequestContext } from '#lib/request-context.ts'
 import { logoEndpoints } from './logo/endpoints.ts'
 import {
   cssVariables,
@@ -25,8 +26,8 @@ const bodyBytesMax = 65_536
 
 /** The look of the portal: every user reads it, administrators change it. */
 export function brandingEndpoints({ auth, branding }: BrandingEndpointsDeps): Endpoint[] {
-  const changeBy = ({ userId }: { userId: string }, request: Request) => ({
-    userId,
+  const changeBy = (context: RequestContext, request: Request) => ({
+    principal: actingPrincipal(context),
     isExpected: readIfMatch(request.headers.get('if-match'), withoutSuffix),
   })
   return [
@@ -86,7 +87,7 @@ the logo does not invalidate it. The body may have 64 KiB.`,
         precondition_failed: themeChanged,
       },
       async handle({ body, context, request }) {
-        const change = changeBy(context.principal, request)
+        const change = changeBy(context, request)
         return themeResponse(await branding.setTheme(body.theme, change), 'json')
       },
     }),
@@ -127,7 +128,7 @@ the logo does not invalidate it. The body may have 64 KiB.`,
         precondition_failed: themeChanged,
       },
       async handle({ context, request }) {
-        const change = changeBy(context.principal, request)
+        const change = changeBy(context, request)
         return themeResponse(await branding.resetTheme(change), 'json')
       },
     }),

@@ -1,10 +1,14 @@
 import { eq, sql } from 'drizzle-orm'
+import { changedFields } from '#audit/audit.ts'
 import type { Config } from '#config/schema.ts'
+import { recordChange } from '#db/audit-entries.ts'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { branding } from '#db/schema/portal.ts'
 import { type IsExpected, requireExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
+import type { JsonObject } from '#lib/json.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { refused } from '#lib/unprocessable.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { contrastOf } from './colors.ts'
@@ -23,7 +27,7 @@ export type ThemeView = {
 export type LogoHead = Omit<LogoImage, 'content'> & { readonly sha256: string }
 
 type Change = {
-  readonly userId: string
+  readonly principal: RequestPrincipal
   /** The `If-Match` condition. */
   readonly isExpected: IsExpected
 }
@@ -78,7 +82,10 @@ export function createBranding(
   const replace = (
     part: Row['part'],
     row: Pick<Row, 'description' | 'sha256' | 'content'> | null,
-    { userId, check }: { userId: string; check: (current: readonly PartHead[]) => void },
+    {
+      principal,
+      check,
+    }: { principal: RequestPrincipal; check: (current: readonly PartHead[]) => void },
   ): Promise<PartHead[]> =>
     query(() =>
       drizzle.transaction(async (transaction) => {
@@ -86,18 +93,32 @@ export function createBranding(
         await transaction.execute(
           sql`select pg_advisory_xact_lock(hashtextextended('branding', 0))`,
         )
-        check(await readHeads(transaction))
+        const heads = await readHeads(transaction)
+        check(heads)
+        const at = now()
         await transaction.delete(branding).where(eq(branding.part, part))
         if (row !== null) {
-          const changed = { ...row, part, updatedBy: userId, updatedAt: now() }
+          const changed = { ...row, part, updatedBy: principal.userId, updatedAt: at }
           await transaction.insert(branding).values(changed)
         }
-        return readHeads(transaction)
+        const changedHeads = await readHeads(transaction)
+        const changes = changesOf(part, heads, changedHeads)
+        if (changes !== null) {
+          const action = `${part}.${row === null ? 'reset' : 'update'}`
+          await recordChange(transaction, principal, {
+            kind: 'branding',
+            id: part,
+            action,
+            ...changes,
+            at,
+          })
+        }
+        return changedHeads
       }),
     )
   const replaceTheme = async (
     row: { description: string; sha256: string } | null,
-    { userId, isExpected }: Change,
+    { principal, isExpected }: Change,
   ): Promise<ThemeView> => {
     const check = (heads: readonly PartHead[]) => {
       const current = viewOf(heads)
@@ -105,14 +126,14 @@ export function createBranding(
       const etag = themeTag(current, 'json')
       throw new AppError('precondition_failed', 'The theme has changed.', { etag })
     }
-    return viewOf(await replace('theme', row && { ...row, content: null }, { userId, check }))
+    return viewOf(await replace('theme', row && { ...row, content: null }, { principal, check }))
   }
   const replaceLogo = (
     row: Pick<Row, 'description' | 'sha256' | 'content'> | null,
-    { userId, isExpected }: Change,
+    { principal, isExpected }: Change,
   ) =>
     replace('logo', row, {
-      userId,
+      principal,
       check: (heads) =>
         requireExpected(isExpected, logoHeadOf(heads).sha256, 'The logo has changed.'),
     })
@@ -185,6 +206,17 @@ function logoHeadOf(heads: readonly PartHead[]): LogoHead {
   if (head === undefined) return builtInLogo
   const metadata: Omit<LogoImage, 'content'> = JSON.parse(head.description)
   return { ...metadata, sha256: head.sha256 }
+}
+
+/** The changed fields of a part, before and after; null: none. */
+function changesOf(part: Row['part'], before: readonly PartHead[], after: readonly PartHead[]) {
+  const fieldsOf = (heads: readonly PartHead[]): JsonObject =>
+    part === 'theme' ? { ...themeOf(heads).theme } : auditedLogo(logoHeadOf(heads))
+  return changedFields(fieldsOf(before), fieldsOf(after))
+}
+
+function auditedLogo({ sha256, contentType }: LogoHead): JsonObject {
+  return { sha256, content_type: contentType }
 }
 
 function requireContrast(theme: Theme): void {

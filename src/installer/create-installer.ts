@@ -1,6 +1,8 @@
+import { recordChange } from '#db/audit-entries.ts'
 import { createChangeNotifier } from '#db/change-notifier.ts'
 import type { Upstream } from '#inference/upstream.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
 import {
   type DownloadAction,
@@ -78,8 +80,8 @@ export async function createInstaller(given: InstallerDeps) {
   return {
     /** Methods that take an id throw `not_found` for an unknown one. */
     downloads: {
-      start: (userId: string, request: InstallRequest, signal: AbortSignal) =>
-        startInstall(deps, userId, request, signal),
+      start: (principal: RequestPrincipal, request: InstallRequest, signal: AbortSignal) =>
+        startInstall(deps, principal, request, signal),
       /** Active downloads, oldest first. */
       list: () => store.query((handle) => listActive(handle, activeDownloadsMax)),
       find,
@@ -91,15 +93,16 @@ export async function createInstaller(given: InstallerDeps) {
       /** The current state, then every change; at least one update per heartbeat; ends when finished. */
       follow: async (id: string, afterSeq: number, signal: AbortSignal) =>
         follow(await find(id), afterSeq, signal),
-      act: (id: string, action: DownloadAction) => act(deps, id, action),
-      discard: (id: string) => discard(deps, id),
+      act: (principal: RequestPrincipal, id: string, action: DownloadAction) =>
+        act(deps, { principal, id, action }),
+      discard: (principal: RequestPrincipal, id: string) => discard(deps, { principal, id }),
     },
     models: {
       list: library.list,
       pathOf: library.pathOf,
       usesOf: uses,
-      remove: (name: string) => removeModel(deps, name),
-      verify: (userId: string, name: string) => startVerify(deps, userId, name),
+      remove: (principal: RequestPrincipal, name: string) => removeModel(deps, principal, name),
+      verify: (principal: RequestPrincipal, name: string) => startVerify(deps, principal, name),
       /** In bytes: of the disk, by installed models, and by partially downloaded files. */
       usage: async () => ({ ...(await layout.disk()), ...(await library.usage()) }),
     },
@@ -151,10 +154,12 @@ function createFollow({ store, notifier }: InstallerContext, heartbeatMs: number
 
 /** Returns the freed bytes. Throws `not_found`, `conflict` (`model_in_use`). */
 async function removeModel(
-  { store, layout, library, uses, notifyModelsChanged }: InstallerContext,
+  { store, layout, library, uses, notifyModelsChanged, now }: InstallerContext,
+  principal: RequestPrincipal,
   name: string,
 ): Promise<number> {
-  if ((await library.find(name)) === undefined) throw modelNotFound(name)
+  const found = await library.find(name)
+  if (found === undefined) throw modelNotFound(name)
   const users = await uses(name)
   if (users.length > 0) throw modelInUse(`"${name}" is in use: ${users.join(' ')}`)
   const freed = await diskBytes(layout.model(name))
@@ -162,6 +167,9 @@ async function removeModel(
     await lockModel(transaction, name)
     const active = await findActive(transaction, name)
     if (active !== undefined) throw modelInUse(downloadActive(active).message)
+    const before = { name, source: found.source, bytes: found.bytes }
+    const entry = { kind: 'model', id: name, action: 'delete', before, at: now() } as const
+    await recordChange(transaction, principal, entry)
     await layout.remove(layout.model(name))
   })
   await notifyModelsChanged()

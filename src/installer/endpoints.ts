@@ -1,12 +1,12 @@
 import { Type } from '@sinclair/typebox'
-import { type CallerContext, type Endpoint, endpoint, eventStream, json } from '#api/endpoint.ts'
+import { type Endpoint, endpoint, eventStream, json } from '#api/endpoint.ts'
 import { streamErrorBody } from '#api/error-shapes.ts'
 import { idExample, instantExample } from '#api/shapes.ts'
-import type { Audit } from '#audit/store.ts'
 import type { Config } from '#config/schema.ts'
 import { streamEvents } from '#http/event-stream.ts'
 import { eventFrame } from '#http/frame-text.ts'
 import { followSignal } from '#lib/deadline.ts'
+import { actingPrincipal } from '#lib/request-context.ts'
 import type { Installer } from './create-installer.ts'
 import { type DownloadAction, type DownloadUpdate, isTerminal } from './installer.ts'
 import { modelLibraryEndpoints } from './model-endpoints.ts'
@@ -21,36 +21,19 @@ import {
   listRecord,
   renderDownload,
   renderLine,
-  sourceOf,
 } from './record.ts'
 import { eventsQuery, linesQuery } from './schema.ts'
 import { downloadResponse, startEndpoint } from './start-endpoint.ts'
-import type { Download } from './store.ts'
 
 export type InstallerEndpointsDeps = {
   installer: Installer
-  audit: Pick<Audit, 'record'>
   config: Pick<Config, 'stream'>
 }
 
 /** Installing models on this machine, and the installed models. */
 export function installerEndpoints(deps: InstallerEndpointsDeps): Endpoint[] {
-  const { installer, audit, config } = deps
+  const { installer, config } = deps
   const { downloads } = installer
-
-  function record(
-    { principal, keyId, requestId }: CallerContext,
-    download: Download,
-    action: string,
-  ) {
-    const { id, model, status } = download
-    return audit.record({
-      actor: { userId: principal.userId, keyId, requestId },
-      action: `model_download.${action}`,
-      resource: { type: 'model_download', id },
-      changes: { before: null, after: { model, source: sourceOf(download), status } },
-    })
-  }
 
   const actionEndpoint = (action: DownloadAction, summary: string, description: string) =>
     endpoint({
@@ -66,9 +49,7 @@ export function installerEndpoints(deps: InstallerEndpointsDeps): Endpoint[] {
         conflict: { code: 'download_terminal', message: 'This download is completed.' },
       },
       async handle({ params: { download_id: id }, context }) {
-        const download = await downloads.act(id, action)
-        await record(context, download, action)
-        return renderDownload(download)
+        return renderDownload(await downloads.act(actingPrincipal(context), id, action))
       },
     })
 
@@ -88,7 +69,7 @@ export function installerEndpoints(deps: InstallerEndpointsDeps): Endpoint[] {
       handle: async () => ({ object: 'list', data: (await downloads.list()).map(renderDownload) }),
     }),
 
-    startEndpoint(installer, record),
+    startEndpoint(installer),
 
     endpoint({
       method: 'GET',
@@ -119,9 +100,7 @@ export function installerEndpoints(deps: InstallerEndpointsDeps): Endpoint[] {
       },
       errors: { not_found: downloadNotFound },
       async handle({ params: { download_id: id }, context }) {
-        const download = await downloads.discard(id)
-        await record(context, download, 'discard')
-        return renderDownload(download)
+        return renderDownload(await downloads.discard(actingPrincipal(context), id))
       },
     }),
 

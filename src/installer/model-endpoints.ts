@@ -1,6 +1,6 @@
 import { type CallerContext, type Endpoint, endpoint, json } from '#api/endpoint.ts'
 import { instantExample } from '#api/shapes.ts'
-import type { Audit } from '#audit/store.ts'
+import { actingPrincipal } from '#lib/request-context.ts'
 import type { Installer } from './create-installer.ts'
 import {
   common,
@@ -15,35 +15,19 @@ import {
   storageRecord,
 } from './record.ts'
 
-type ModelLibraryDeps = {
-  installer: Pick<Installer, 'models'>
-  audit: Pick<Audit, 'record'>
-}
+type ModelLibraryDeps = { installer: Pick<Installer, 'models'> }
 
 /** The installed models. A name with a slash is one segment (`org%2Fname`) or two (`org/name`). */
-export function modelLibraryEndpoints({ installer, audit }: ModelLibraryDeps): Endpoint[] {
+export function modelLibraryEndpoints({ installer }: ModelLibraryDeps): Endpoint[] {
   const { models } = installer
 
   async function remove(name: string, context: CallerContext) {
-    const freedBytes = await models.remove(name)
-    await audit.record({
-      actor: actorOf(context),
-      action: 'model.delete',
-      resource: { type: 'model', id: name },
-      changes: { before: { name, freed_bytes: freedBytes }, after: null },
-    })
+    const freedBytes = await models.remove(actingPrincipal(context), name)
     return { object: 'installed_model.deleted', name, deleted: true, freed_bytes: freedBytes }
   }
 
   async function verify(name: string, context: CallerContext) {
-    const download = await models.verify(context.principal.userId, name)
-    await audit.record({
-      actor: actorOf(context),
-      action: 'model.verify',
-      resource: { type: 'model', id: name },
-      changes: { before: null, after: null },
-    })
-    return renderDownload(download)
+    return renderDownload(await models.verify(actingPrincipal(context), name))
   }
 
   return [
@@ -116,10 +100,6 @@ export function modelLibraryEndpoints({ installer, audit }: ModelLibraryDeps): E
       handle: async () => ({ object: 'model_storage', ...(await models.usage()) }),
     }),
   ]
-}
-
-function actorOf({ principal, keyId, requestId }: CallerContext) {
-  return { userId: principal.userId, keyId, requestId }
 }
 
 const sha256 = 'b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9'

@@ -1,4 +1,3 @@
-import type { Audit } from '#audit/store.ts'
 import type { Transport } from '#inference/transport.ts'
 import type { Llama } from '#inference/upstreams/llama/adapter.ts'
 import type { Jobs } from '#jobs/jobs.ts'
@@ -43,6 +42,5 @@ export const installerModule = module({
     })
     return { services: { installer }, close: () => installer.close() }
   },
-  endpoints: (services: Foundation & { audit: Audit; installer: Installer }) =>
-    installerEndpoints(services),
+  endpoints: (services: Foundation & { installer: Installer }) => installerEndpoints(services),
 })

@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { withNulls } from '#api/described.ts'
-import { type CallerContext, type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
+import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
+import { actingPrincipal } from '#lib/request-context.ts'
 import type { Installer } from './create-installer.ts'
 import { modelExample } from './model-endpoints.ts'
 import {
@@ -13,13 +14,9 @@ import {
   renderModel,
 } from './record.ts'
 import { installBody, readInstall } from './schema.ts'
-import type { Download } from './store.ts'
 
-/** Installing a model. `record` adds the audit entry. */
-export function startEndpoint(
-  { downloads, models }: Installer,
-  record: (context: CallerContext, download: Download, action: string) => Promise<void>,
-): Endpoint {
+/** Installing a model. */
+export function startEndpoint({ downloads, models }: Installer): Endpoint {
   return endpoint({
     method: 'POST',
     path: '/v1/model-installer/downloads',
@@ -53,15 +50,12 @@ downloads on one machine only.`,
     },
     errors: startErrors,
     async handle({ body, context, set }) {
-      const started = await downloads.start(context.principal.userId, body, context.signal)
+      const started = await downloads.start(actingPrincipal(context), body, context.signal)
       if (started.kind === 'installed') {
         const model = renderModel(started.model, await models.usesOf(started.model.name))
         return { status: 'already_installed', model }
       }
-      if (started.kind === 'started') {
-        set.status = 202
-        await record(context, started.download, 'start')
-      }
+      if (started.kind === 'started') set.status = 202
       return renderDownload(started.download)
     },
   })

@@ -1,6 +1,8 @@
 import type { Transaction } from '#db/client.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { refused } from '#lib/unprocessable.ts'
+import { recordDownload } from './audit.ts'
 import { lackingBytes, totalBytes } from './install.ts'
 import type { InstallerContext, InstallRequest, StartResult } from './installer.ts'
 import { requireDiskSpace } from './layout.ts'
@@ -30,7 +32,7 @@ const resolveMaxMs = 60_000
  */
 export async function startInstall(
   deps: InstallerContext,
-  userId: string,
+  principal: RequestPrincipal,
   request: InstallRequest,
   signal: AbortSignal,
 ): Promise<StartResult> {
@@ -50,9 +52,8 @@ export async function startInstall(
       reserveBytes: deps.settings.reserveBytes,
     })
   }
-  return insertOrJoin(deps, {
+  return insertOrJoin(deps, principal, {
     model,
-    startedBy: userId,
     revision: resolved?.revision ?? null,
     bytesTotal: resolved === null ? null : totalBytes(resolved),
     task: { kind: 'install', source, allowsUnsafe },
@@ -85,9 +86,13 @@ async function resolveSource(
   }
 }
 
-type NewDownload = Pick<Download, 'model' | 'startedBy' | 'revision' | 'bytesTotal' | 'task'>
+type NewDownload = Pick<Download, 'model' | 'revision' | 'bytesTotal' | 'task'>
 
-async function insertOrJoin(deps: InstallerContext, added: NewDownload): Promise<StartResult> {
+async function insertOrJoin(
+  deps: InstallerContext,
+  principal: RequestPrincipal,
+  added: NewDownload,
+): Promise<StartResult> {
   const { store, now } = deps
   return store.transact(async (transaction) => {
     await lockModel(transaction, added.model)
@@ -100,9 +105,16 @@ async function insertOrJoin(deps: InstallerContext, added: NewDownload): Promise
       throw new AppError('conflict', message, { code: 'too_many_downloads' })
     }
     const id = Bun.randomUUIDv7()
-    await insertDownload(transaction, { ...added, id, files: [], startedAt: now() })
+    const { userId: startedBy } = principal
+    await insertDownload(transaction, { ...added, startedBy, id, files: [], startedAt: now() })
     await enqueue(deps, transaction, id)
-    return { kind: 'started', download: await requireDownload(transaction, id) }
+    const download = await requireDownload(transaction, id)
+    await recordDownload(transaction, principal, {
+      action: task.kind === 'verify' ? 'verify' : 'start',
+      after: download,
+      at: now(),
+    })
+    return { kind: 'started', download }
   })
 }
 
@@ -119,7 +131,7 @@ export async function enqueue(
 /** Starts to verify all files. Throws `not_found`, `conflict` (`download_active`). */
 export async function startVerify(
   deps: InstallerContext,
-  userId: string,
+  principal: RequestPrincipal,
   name: string,
 ): Promise<Download> {
   const model = await deps.library.find(name)
@@ -127,9 +139,8 @@ export async function startVerify(
   const active = await deps.store.query((handle) => findActive(handle, name))
   if (active?.task.kind === 'verify') return active
   if (active !== undefined) throw downloadActive(active)
-  const started = await insertOrJoin(deps, {
+  const started = await insertOrJoin(deps, principal, {
     model: name,
-    startedBy: userId,
     revision: model.revision,
     bytesTotal: model.bytes,
     task: { kind: 'verify', source: model.source },

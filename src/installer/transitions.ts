@@ -1,6 +1,8 @@
 import type { Transaction } from '#db/client.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
+import { recordDownload } from './audit.ts'
 import {
   type DownloadAction,
   type DownloadStatus,
@@ -41,10 +43,9 @@ type Locked = {
  */
 export async function act(
   deps: InstallerContext,
-  id: string,
-  action: DownloadAction,
+  { principal, id, action }: { principal: RequestPrincipal; id: string; action: DownloadAction },
 ): Promise<Download> {
-  return changeAndWait(deps, id, async (locked) => {
+  return changeAndWait(deps, { principal, id, action }, async (locked) => {
     const { status, finishedAt } = locked.row
     if (finishedAt === null) return actions[action](locked)
     if (action === 'cancel' && status === 'cancelled') return
@@ -53,8 +54,11 @@ export async function act(
 }
 
 /** Cancels the download unless it is finished, and deletes its data. */
-export async function discard(deps: InstallerContext, id: string): Promise<Download> {
-  return changeAndWait(deps, id, async (locked) => {
+export async function discard(
+  deps: InstallerContext,
+  { principal, id }: { principal: RequestPrincipal; id: string },
+): Promise<Download> {
+  return changeAndWait(deps, { principal, id, action: 'discard' }, async (locked) => {
     const { transaction, row } = locked
     if (row.finishedAt !== null) {
       // A newer download of the same model may use the data.
@@ -90,7 +94,7 @@ const actions: Readonly<Record<DownloadAction, (locked: Locked) => Promise<void>
 
 async function changeAndWait(
   deps: InstallerContext,
-  id: string,
+  { principal, id, action }: { principal: RequestPrincipal; id: string; action: string },
   apply: (locked: Locked) => Promise<void>,
 ): Promise<Download> {
   const { store, notifier } = deps
@@ -103,6 +107,8 @@ async function changeAndWait(
       const row = await lockDownload(transaction, id)
       if (row === undefined) throw downloadNotFound(id)
       await apply({ deps, transaction, row })
+      const after = await requireDownload(transaction, id)
+      await recordDownload(transaction, principal, { action, before: row, after, at: deps.now() })
     })
     const timeout = AbortSignal.timeout(effectWaitMaxMs)
     for (;;) {

@@ -1,3 +1,5 @@
+import { actorOf } from '#audit/audit.ts'
+import type { Audit } from '#audit/store.ts'
 import type { Transaction } from '#db/client.ts'
 import type { Embedders } from '#embedding/embedder.ts'
 import type { Files } from '#files/tree.ts'
@@ -44,7 +46,11 @@ type ServiceDesk = {
  */
 export function createEditing(
   settings: Settings,
-  { serviceDesk, ...references }: SettingReferences & { serviceDesk: ServiceDesk },
+  {
+    serviceDesk,
+    audit,
+    ...references
+  }: SettingReferences & { serviceDesk: ServiceDesk; audit: Pick<Audit, 'record'> },
 ) {
   const { layers } = settings
   const present = () => settings.current().service_desk.document_ids ?? []
@@ -53,12 +59,26 @@ export function createEditing(
     await serviceDesk.prepare(context)
   }
   const follow =
-    (principal: RequestPrincipal) =>
+    (context: RequestContext, action: 'update' | 'rollback') =>
     async (transaction: Transaction, { before, after }: Omit<Edited, 'warnings'>) => {
       const { service_desk: desk } = after.values
-      if (Bun.deepEquals(before.values.service_desk, desk)) return
-      await serviceDesk.apply(transaction, principal, desk)
+      if (!Bun.deepEquals(before.values.service_desk, desk)) {
+        await serviceDesk.apply(transaction, context.principal, desk)
+      }
+      const keys = [...patchBetween(before.overrides, after.overrides).keys()]
+      const entry = {
+        actor: actorOf(context),
+        action: `config.${action}`,
+        resource: { type: 'config', id: 'config' },
+        changes: { before: effective(before, keys), after: effective(after, keys) },
+      }
+      await audit.record(entry, transaction)
     }
+  /** Settings that only another release knows have the value that is stored. */
+  const effective = ({ overrides }: SettingsState, keys: readonly string[]) => {
+    const values = new Map([...overrides, ...layers.flat(overrides)])
+    return Object.fromEntries(keys.map((key) => [key, values.get(key) ?? null]))
+  }
   return {
     async patch(context: RequestContext, patch: Flat, options: EditOptions): Promise<Edited> {
       const { principal } = context
@@ -76,7 +96,7 @@ export function createEditing(
           requireReranker(layers.effective(patched), patch)
           return patched
         },
-        follow(principal),
+        follow(context, 'update'),
       )
       return { ...changed, warnings: warningsOf(changed) }
     },
@@ -113,7 +133,7 @@ export function createEditing(
           requireReranker(layers.effective(target), patch)
           return target
         },
-        follow(principal),
+        follow(context, 'rollback'),
       )
       return { ...changed, warnings: warningsOf(changed) }
     },

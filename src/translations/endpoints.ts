@@ -1,6 +1,7 @@
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { idExample, ifMatchHeader, ifNoneMatchHeader, instantExample } from '#api/shapes.ts'
 import { entityTag, isKnown, readIfMatch } from '#lib/entity-tag.ts'
+import { actingPrincipal } from '#lib/request-context.ts'
 import {
   emptyRecord,
   languageQuery,
@@ -89,8 +90,10 @@ export function translationEndpoints({ translations }: { translations: Translati
         unknown_field: '"languages" is not a known field.',
         precondition_failed: changed,
       },
-      async handle({ body, request }) {
-        await translations.reset(body ?? null, readIfMatch(request.headers.get('if-match')))
+      async handle({ body, context, request }) {
+        const principal = actingPrincipal(context)
+        const isExpected = readIfMatch(request.headers.get('if-match'))
+        await translations.reset(body ?? null, { principal, isExpected })
         return {}
       },
     }),
@@ -142,7 +145,7 @@ completely or not at all. Limits: 500 characters per key, 4,096 bytes per text, 
       },
       async handle({ params, query, body, context, request }) {
         const options = {
-          userId: context.principal.userId,
+          principal: actingPrincipal(context),
           isExpected: readIfMatch(request.headers.get('if-match')),
           isForced: query.force,
         }

@@ -1,15 +1,17 @@
 import { eq, sql } from 'drizzle-orm'
 import type { Config } from '#config/schema.ts'
+import { recordChange } from '#db/audit-entries.ts'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { translation } from '#db/schema/portal.ts'
 import { type IsExpected, requireExpected } from '#lib/entity-tag.ts'
 import type { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { refused } from '#lib/unprocessable.ts'
 import { type Catalogue, comparePlaceholders, openCatalogue } from './catalogue.ts'
 import { parseLanguage, type TextsPatch, type TranslationStatus } from './schema.ts'
 import { checkStatus } from './status.ts'
-import { countTexts, mergeTexts, parseTexts, serializeTexts } from './texts.ts'
+import { changedTexts, countTexts, mergeTexts, parseTexts, serializeTexts } from './texts.ts'
 
 export type LanguageRow = typeof translation.$inferSelect
 
@@ -19,10 +21,13 @@ type LanguageHead = Pick<LanguageRow, 'language' | 'sha256'> & { readonly bytes:
 /** Texts as JSON (language → namespace → key → text) with their entity tag. */
 export type Overrides = { readonly json: string; readonly tag: string }
 
-type PatchOptions = {
-  readonly userId: string
+type ChangeOptions = {
+  readonly principal: RequestPrincipal
   /** The `If-Match` condition: the tag of the language, or of all languages. */
   readonly isExpected: IsExpected
+}
+
+type PatchOptions = ChangeOptions & {
   /** Accepts texts with other placeholders or tags. */
   readonly isForced: boolean
 }
@@ -90,13 +95,20 @@ export function createTranslations(
     async patch(
       language: string,
       patch: TextsPatch,
-      { userId, isExpected, isForced }: PatchOptions,
+      { principal, isExpected, isForced }: PatchOptions,
     ): Promise<Overrides> {
       if (!isSupported(language)) throw notSupported(language, supported)
       if (!isForced && catalogue !== null) validatePlaceholders(language, patch, catalogue)
       return change(language, isExpected, async (transaction, heads) => {
         const [row] = await readRows(transaction, language)
-        const texts = mergeTexts(parseTexts(row?.texts ?? '{}'), patch)
+        const stored = parseTexts(row?.texts ?? '{}')
+        const texts = mergeTexts(stored, patch)
+        const at = now()
+        const changes = changedTexts(stored, texts)
+        if (changes !== null) {
+          const entry = { kind: 'translation', id: language, action: 'update', ...changes } as const
+          await recordChange(transaction, principal, { ...entry, at })
+        }
         await transaction.delete(translation).where(isLanguage(language))
         const count = countTexts(texts)
         if (count === 0) return overridesOf([], language)
@@ -104,16 +116,33 @@ export function createTranslations(
         const others = heads.filter((head) => head.language !== language)
         requireWithinLimits(count, Buffer.byteLength(json), others)
         const sha256 = hash(json)
-        const changed = { language, texts: json, sha256, updatedBy: userId, updatedAt: now() }
+        const changed = {
+          language,
+          texts: json,
+          sha256,
+          updatedBy: principal.userId,
+          updatedAt: at,
+        }
         await transaction.insert(translation).values(changed)
         return overridesOf([changed], language)
       })
     },
 
     /** Throws `precondition_failed`. */
-    reset: (language: string | null, isExpected: IsExpected): Promise<void> =>
+    reset: (language: string | null, { principal, isExpected }: ChangeOptions): Promise<void> =>
       change(language, isExpected, async (transaction) => {
-        await transaction.delete(translation).where(isLanguage(language))
+        const removed = await transaction
+          .delete(translation)
+          .where(isLanguage(language))
+          .returning({ language: translation.language, sha256: translation.sha256 })
+        if (removed.length === 0) return
+        await recordChange(transaction, principal, {
+          kind: 'translation',
+          id: language ?? '*',
+          action: 'reset',
+          before: Object.fromEntries(removed.map((row) => [row.language, { sha256: row.sha256 }])),
+          at: now(),
+        })
       }),
 
     status: async (): Promise<TranslationStatus> =>

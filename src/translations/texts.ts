@@ -51,6 +51,36 @@ function mergeKeys(
   return keys
 }
 
+/** In an entry of the audit log. */
+const changesMax = 100
+
+/**
+ * The changed texts as `namespace.key`, the first of many, before and after; null: none. A text that
+ * does not exist is null.
+ */
+export function changedTexts(before: Texts, after: Texts) {
+  const changed: [name: string, was: string | null, is: string | null][] = []
+  for (const namespace of new Set([...before.keys(), ...after.keys()])) {
+    const old = before.get(namespace)
+    const current = after.get(namespace)
+    for (const key of new Set([...(old?.keys() ?? []), ...(current?.keys() ?? [])])) {
+      const was = old?.get(key) ?? null
+      const is = current?.get(key) ?? null
+      if (was !== is) changed.push([`${namespace}.${key}`, was, is])
+    }
+  }
+  if (changed.length === 0) return null
+  const shown = changed.slice(0, changesMax)
+  const side = (texts: readonly (readonly [string, string | null])[]) => ({
+    texts_changed: changed.length,
+    texts: Object.fromEntries(texts),
+  })
+  return {
+    before: side(shown.map(([name, was]) => [name, was])),
+    after: side(shown.map(([name, , is]) => [name, is])),
+  }
+}
+
 export function countTexts(texts: Texts): number {
   return [...texts.values()].reduce((sum, keys) => sum + keys.size, 0)
 }

@@ -158,7 +158,7 @@ async function openProcess(place: InstallerFolders): Promise<InstallerWorker> {
   })
   const audit = createAudit({ database, now })
   const auth = await createAuth({ config, database, audit, log: quietLog, now, fetch })
-  const app = createTestApp(installerEndpoints({ installer, audit, config }), {
+  const app = createTestApp(installerEndpoints({ installer, config }), {
     auth,
     config,
   }).listen({ hostname: '127.0.0.1', port: 0 })

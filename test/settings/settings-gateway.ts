@@ -149,7 +149,15 @@ export async function startSettingsGateway(
   const embedders = createEmbedders({ inference, modelResolver, models: config.model })
   const serviceDesk = { async prepare() {}, async apply() {} }
   const endpoints = [
-    ...settingsEndpoints({ settings, embedders, rerankers, files, modelResolver, serviceDesk }),
+    ...settingsEndpoints({
+      settings,
+      embedders,
+      rerankers,
+      files,
+      modelResolver,
+      serviceDesk,
+      audit: createAudit({ database, now }),
+    }),
     ...uploadEndpoints({ ...createReceiver({ files, storage, settings, config }), files, now }),
     ...fileShareEndpoints({ shares, settings }),
     ...rerankEndpoints({

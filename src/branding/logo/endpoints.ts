@@ -6,14 +6,15 @@ import { authorize } from '#auth/guard.ts'
 import { basePermission } from '#auth/permissions.ts'
 import { type Branding, isLinkTo, type LogoHead } from '#branding/store.ts'
 import { entityTag, isKnown, readIfMatch } from '#lib/entity-tag.ts'
+import { actingPrincipal, type RequestContext } from '#lib/request-context.ts'
 import { receiveLogo } from './receive.ts'
 
 type LogoEndpointsDeps = { auth: Pick<Auth, 'authenticate'>; branding: Branding }
 
 /** An `<img>` cannot send a credential, so the theme has a signed link to the logo. */
 export function logoEndpoints({ auth, branding }: LogoEndpointsDeps): Endpoint[] {
-  const changeBy = ({ userId }: { userId: string }, request: Request) => ({
-    userId,
+  const changeBy = (context: RequestContext, request: Request) => ({
+    principal: actingPrincipal(context),
     isExpected: readIfMatch(request.headers.get('if-match')),
   })
   return [
@@ -102,7 +103,7 @@ DOCTYPE, as drawing programs write them, are expanded.`,
         request_timeout: 'The request body was not received in time.',
       },
       async handle({ context, request, set }): Promise<LogoRecord> {
-        const change = changeBy(context.principal, request)
+        const change = changeBy(context, request)
         // Loaded on first use, to keep the XML parser out of the start.
         const { inspectLogo } = await import('./inspect.ts')
         const image = await inspectLogo(await receiveLogo(request))
@@ -130,7 +131,7 @@ DOCTYPE, as drawing programs write them, are expanded.`,
       responses: { 204: { description: 'The default logo is restored.' } },
       errors: { precondition_failed: logoChanged },
       async handle({ context, request }) {
-        await branding.removeLogo(changeBy(context.principal, request))
+        await branding.removeLogo(changeBy(context, request))
       },
     }),
   ]

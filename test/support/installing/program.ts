@@ -41,13 +41,14 @@ const { downloads } = await createInstaller({
 })
 
 const signal = new AbortController().signal
+const principal = { userId: crypto.randomUUID(), groups: [] }
 const begin = async () => {
-  const started = await downloads.start(crypto.randomUUID(), task.request, signal)
+  const started = await downloads.start(principal, task.request, signal)
   if (started.kind === 'installed') throw new Error('it is installed')
   return started.download.id
 }
 const id = task.downloadId ?? (await begin())
-if (task.isResumed === true) await downloads.act(id, 'resume')
+if (task.isResumed === true) await downloads.act(principal, id, 'resume')
 const news = await downloads.follow(id, 0, signal)
 for (let next = await news.next(); !next.done; next = await news.next()) {
   const { download, lines } = next.value
