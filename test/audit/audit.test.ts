@@ -210,6 +210,21 @@ describe('an entry of another module', () => {
     expect(await newest()).toMatchObject({ actor: null, request_id: null, changes: entry.changes })
   })
 
+  test('has no long texts, and only the names of many fields', async () => {
+    const audit = createAudit({ database, now: gateway.now })
+    const long = 'x'.repeat(10_000)
+    await audit.record({ ...entry, changes: { before: { name: long }, after: { name: 'short' } } })
+    const cut = `${'x'.repeat(500)}…`
+    expect((await newest()).changes).toEqual({ before: { name: cut }, after: { name: 'short' } })
+    const names = Array.from({ length: 300 }, (_, index) => `field-${index}`)
+    const many = Object.fromEntries(names.map((name) => [name, long]))
+    await audit.record({ ...entry, changes: { before: null, after: many } })
+    expect((await newest()).changes).toEqual({
+      before: null,
+      after: { too_large: true, fields: names.slice(0, 100) },
+    })
+  })
+
   test('is kept for the configured number of days', async () => {
     const audit = createAudit({ database, now: gateway.now })
     const all = async () => (await audit.list({}, { limit: 100 })).items
