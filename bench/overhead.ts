@@ -1,7 +1,14 @@
 import { parseArgs } from 'node:util'
 import { runLoad, startMockUpstream } from './support/load.ts'
 import type { LoadJob } from './support/load-job.ts'
-import { numberIn, type RunOptions, readRunOptions, runFlags } from './support/options.ts'
+import {
+  numberIn,
+  type RunOptions,
+  readRunOptions,
+  readSettings,
+  runFlags,
+  settingsOption,
+} from './support/options.ts'
 import {
   formatMeasure,
   formatResults,
@@ -28,7 +35,7 @@ export const summary =
 export const usage =
   `[--quick] [--pair ${pairNames.join(',')}] [--peer portkey=FOLDER] ` +
   '[--peer NAME=http://127.0.0.1:PORT] [--upstream-port N] [--database postgres://…] [--store] ' +
-  '[--log-level info] [--set key=value]… [--json FILE]'
+  '[--log-level info] [--set key=value]… [--variant key=value]… [--json FILE]'
 
 type Pace = {
   readonly rounds: number
@@ -77,6 +84,7 @@ type Options = RunOptions & {
   readonly upstreamPort: number
   readonly store: boolean
   readonly logLevel: string
+  readonly variant: readonly string[]
 }
 
 export async function run(args: readonly string[]): Promise<number> {
@@ -115,6 +123,7 @@ function readOptions(args: readonly string[]): Options {
       'upstream-port': { type: 'string', default: '0' },
       store: { type: 'boolean', default: false },
       'log-level': { type: 'string', default: 'info' },
+      variant: settingsOption,
     },
   })
   const port = { name: 'upstream-port', from: 0, to: 65_535 }
@@ -125,6 +134,7 @@ function readOptions(args: readonly string[]): Options {
     upstreamPort: numberIn(values['upstream-port'], port),
     store: values.store,
     logLevel: values['log-level'],
+    variant: readSettings(values.variant, 'variant'),
   }
 }
 
@@ -179,7 +189,10 @@ function measuresOf({ clients, burst }: Pace): Measure[] {
 function isMeasured({ kind }: Measure, { name, protocol }: Target): boolean {
   if (kind !== 'stored' && kind !== 'models') return true
   if (protocol === 'messages') return false
-  return ['direct', 'nginx', 'Sluice'].includes(name) || (name === 'floor' && kind === 'stored')
+  return (
+    ['direct', 'nginx', 'Sluice', 'variant'].includes(name) ||
+    (name === 'floor' && kind === 'stored')
+  )
 }
 
 /** The first token of a stream is immediate; the second proves streaming. */

@@ -68,14 +68,14 @@ export function readRunOptions(values: {
 }
 
 /**
- * Validates the syntax of `--set` before anything is started. The gateway validates keys and
- * values when it starts.
+ * Validates the syntax of settings before anything is started. The gateway validates keys and values
+ * when it starts.
  */
-export function readSettings(values: readonly string[]): readonly string[] {
+export function readSettings(values: readonly string[], flag = 'set'): readonly string[] {
   const wrong = values.find((value) => !/^[a-z][a-z0-9_.]*=/.test(value))
   if (wrong === undefined) return values
   throw new UsageError(
-    `--set is a key of the configuration with its value (limits.request_bytes_max=1000000), not ${wrong}`,
+    `--${flag} is a key of the configuration with its value (limits.request_bytes_max=1000000), not ${wrong}`,
   )
 }
 

@@ -16,7 +16,12 @@ export type Measure = {
 /** One job on one target in one round. */
 export type Result = TargetResult & { readonly measure: Measure }
 
-type Columns = { readonly pair: Pair; readonly peers: readonly string[] }
+type Columns = {
+  readonly pair: Pair
+  readonly peers: readonly string[]
+  /** Whether a second gateway with other settings was measured. */
+  readonly hasVariant: boolean
+}
 
 /** A row of the latency table. */
 type Row = {
@@ -44,9 +49,10 @@ export function formatResults(
   pairs: readonly Pair[],
   peerNames: readonly string[],
 ): string {
+  const hasVariant = results.some(({ target }) => target === 'variant')
   const tables = pairs.flatMap((pair) => {
     const peers = pair.upstream === 'chat' ? peerNames : []
-    const columns = { pair, peers }
+    const columns = { pair, peers, hasVariant }
     return [timeTable(results, columns), cpuTable(results, columns), rateTable(results, columns)]
   })
   return [
@@ -101,7 +107,7 @@ function timeRows(measure: Measure): Row[] {
   ]
 }
 
-function cpuTable(results: readonly Result[], { pair, peers }: Columns): string {
+function cpuTable(results: readonly Result[], { pair, peers, hasVariant }: Columns): string {
   const header = [
     `${formatPair(pair)}: CPU per request, µs`,
     'nginx',
@@ -109,6 +115,7 @@ function cpuTable(results: readonly Result[], { pair, peers }: Columns): string 
     'Sluice',
     'floor / nginx',
     'Sluice / nginx',
+    ...(hasVariant ? ['variant', 'Sluice − variant'] : []),
     ...peers.map((name) => `${name} *`),
     'budget',
   ]
@@ -118,11 +125,12 @@ function cpuTable(results: readonly Result[], { pair, peers }: Columns): string 
       valuesByRound(pick(results, { pair, measure, target }), ({ report }) =>
         cpuUsPer('requests', report),
       )
-    const [nginx, floor, sluice] = [of('nginx'), of('floor'), of('Sluice')]
+    const [nginx, floor, sluice, variant] = [of('nginx'), of('floor'), of('Sluice'), of('variant')]
     return [
       formatMeasure(measure),
       ...[nginx, floor, sluice].map(formatCpu),
       ...[floor, sluice].map((values) => formatSpread(ratios(values, nginx), 2)),
+      ...(hasVariant ? [formatCpu(variant), formatSpread(differences(sluice, variant), 1)] : []),
       ...peers.map((name) => formatCpu(of(name))),
       budgets.get(formatMeasure(measure)) ?? '',
     ]

@@ -59,8 +59,11 @@ export function belongsToPair(
   result: TargetResult,
 ): boolean {
   if (result.target !== target || result.upstream !== upstream) return false
-  return (target !== 'Sluice' && target !== 'floor') || result.protocol === client
+  return !translating.has(target) || result.protocol === client
 }
+
+/** Targets whose clients speak another protocol than the upstream. */
+const translating: ReadonlySet<string> = new Set(['Sluice', 'variant', 'floor'])
 
 function protocolAfter(name: PairName): Protocol {
   if (name.endsWith('-chat')) return 'chat'

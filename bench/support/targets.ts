@@ -7,7 +7,7 @@ import type { Pair } from './pairs.ts'
 
 /** A server under test: a proxy to the mock upstream, or the upstream itself. */
 export type Target = {
-  /** `direct`, `nginx`, `floor`, `Sluice` or the name of a peer. */
+  /** `direct`, `nginx`, `floor`, `Sluice`, `variant` or the name of a peer. */
   readonly name: string
   /** Protocol of the load client. */
   readonly protocol: Protocol
@@ -28,7 +28,17 @@ export type TargetOptions = {
   readonly databaseServer: string | undefined
   readonly logLevel: string
   readonly settings: readonly string[]
+  /** Further settings of a second gateway in the same rounds; none: no second one. */
+  readonly variant?: readonly string[]
 }
+
+/** Limits that no request reaches, so that checking them is part of what is measured. */
+const limitSettings: readonly string[] = [
+  'limits.default.requests_per_minute=100000000',
+  'limits.default.input_tokens_per_minute=10000000000',
+  'limits.default.output_tokens_per_minute=10000000000',
+  'limits.default.concurrent_generations=100000',
+]
 
 /** The upstream itself and nginx (if installed), per upstream protocol. */
 export async function startPlainTargets(options: TargetOptions): Promise<Target[]> {
@@ -53,15 +63,30 @@ export async function startFloorTarget(options: TargetOptions): Promise<Target[]
   return [{ name: 'floor', protocol: 'responses', upstream: 'chat', path, bearer, port, pid }]
 }
 
-/** One gateway per upstream protocol, and one target per pair. */
+/** One gateway per upstream protocol, two with a variant, and one target per pair. */
 export async function startGatewayTargets(options: TargetOptions): Promise<Target[]> {
   const upstreams = [...new Set(options.pairs.map(({ upstream }) => upstream))]
-  const started = await Promise.all(upstreams.map((upstream) => startTargets(upstream, options)))
+  const settings = [...limitSettings, ...options.settings]
+  const { variant = [] } = options
+  const gateways = upstreams.flatMap((upstream) => {
+    const sluice = { name: 'Sluice', upstream, settings }
+    if (variant.length === 0) return [sluice]
+    return [sluice, { name: 'variant', upstream, settings: [...settings, ...variant] }]
+  })
+  const started = await Promise.all(gateways.map((gateway) => startTargets(gateway, options)))
   return started.flat()
 }
 
-async function startTargets(upstreamApi: Protocol, options: TargetOptions): Promise<Target[]> {
-  const { upstreamPort, pairs, databaseServer, logLevel, settings } = options
+async function startTargets(
+  given: {
+    readonly name: string
+    readonly upstream: Protocol
+    readonly settings: readonly string[]
+  },
+  options: TargetOptions,
+): Promise<Target[]> {
+  const { name, upstream: upstreamApi, settings } = given
+  const { upstreamPort, pairs, databaseServer, logLevel } = options
   const gateway = await startGateway({
     upstreamPort,
     upstreamApi,
@@ -73,7 +98,7 @@ async function startTargets(upstreamApi: Protocol, options: TargetOptions): Prom
     .filter(({ upstream }) => upstream === upstreamApi)
     .map(({ client, upstream }) => {
       const path = gatewayPath(client)
-      return { name: 'Sluice', protocol: client, upstream, path, ...gateway }
+      return { name, protocol: client, upstream, path, ...gateway }
     })
 }
 
