@@ -1,0 +1,29 @@
+import type { FunctionComponent } from 'preact'
+import type { Permission } from '../session/session.ts'
+import type { TextKey } from '../texts/texts.ts'
+import type { IconName } from '../ui/icon.tsx'
+
+type Section = 'build' | 'operate' | 'manage'
+
+export type PageEntry = {
+  readonly path: string
+  readonly title: TextKey
+  readonly icon: IconName
+  readonly section: Section
+  /** Without it the page is for everybody; the API decides in the end. */
+  readonly permission?: Permission
+  readonly load: () => Promise<FunctionComponent>
+}
+
+export const sections: readonly Section[] = ['build', 'operate', 'manage']
+
+/** Every page of the console, in the order of the navigation. Each is loaded when first opened. */
+export const pages: readonly PageEntry[] = [
+  {
+    path: '/',
+    title: 'start.title',
+    icon: 'start',
+    section: 'build',
+    load: async () => (await import('../pages/start/start-page.tsx')).StartPage,
+  },
+]

@@ -1,0 +1,5 @@
+import type { Dictionary } from '../texts.ts'
+import { shell } from './shell.ts'
+import { start } from './start.ts'
+
+export const de: Dictionary = { ...shell, ...start }

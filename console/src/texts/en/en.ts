@@ -1,0 +1,4 @@
+import { shell } from './shell.ts'
+import { start } from './start.ts'
+
+export const en = { ...shell, ...start }
