@@ -61,8 +61,7 @@ async function foreignAgent(world: Administration): Promise<string> {
   return `/v1/agents/${body['id']}`
 }
 
-const downloads = '/v1/model-installer/downloads'
-const models = '/v1/model-installer/models'
+const [downloads, models] = ['downloads', 'models'].map((name) => `/v1/model-installer/${name}`)
 async function download(world: Administration, isPaused = false): Promise<string> {
   const name = nextName()
   const model = world.origin.put(`/${name}.gguf`, new Uint8Array(10))
