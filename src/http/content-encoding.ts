@@ -3,11 +3,17 @@ import zlib from 'node:zlib'
 import { AppError } from '#lib/errors.ts'
 import { zstdParams } from '#lib/zstd.ts'
 
+/** A body may expand by this factor: JSON compresses to a tenth, bombs to a thousandth. */
+const expansionMax = 100
+/** Up to this size a body may expand by any factor. */
+const anyExpansionBytes = 1_048_576
+
 /**
  * Decompresses a body; `encoding` is the value of `content-encoding`. The output is limited while it
- * is produced, so a decompression bomb costs no more than the limit.
+ * is produced, so a decompression bomb costs no more than the limit, and not much more than its own
+ * size.
  *
- * Throws `request_too_large` past `bytesMax`, `invalid_request` for corrupt data, and
+ * Throws `request_too_large` past `bytesMax` or `expansionMax`, `invalid_request` for corrupt data, and
  * `unsupported_encoding` for an unknown encoding or several of them.
  */
 export function decompressBody(
@@ -17,8 +23,9 @@ export function decompressBody(
 ): Uint8Array | Promise<Uint8Array> {
   const decompress = findDecompressor(encoding)
   if (decompress === null) return bytes
-  return decompress(bytes, bytesMax).catch((cause: unknown) => {
-    if (isTooLong(cause)) throw bodyTooLarge(bytesMax)
+  const expandedBytesMax = Math.max(bytes.length * expansionMax, anyExpansionBytes)
+  return decompress(bytes, Math.min(bytesMax, expandedBytesMax)).catch((cause: unknown) => {
+    if (isTooLong(cause)) throw expandedBytesMax < bytesMax ? bomb() : bodyTooLarge(bytesMax)
     const sentence = `The request body is not valid ${encoding.trim()} data.`
     throw new AppError('invalid_request', sentence, { cause })
   })
@@ -33,6 +40,13 @@ export function bodyTooLarge(bytesMax: number): AppError {
   return new AppError(
     'request_too_large',
     `The request body exceeds the limit of ${bytesMax} bytes.`,
+  )
+}
+
+function bomb(): AppError {
+  return new AppError(
+    'request_too_large',
+    `The request body expands to more than ${expansionMax} times its size; send it without compression.`,
   )
 }
 

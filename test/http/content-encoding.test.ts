@@ -81,6 +81,49 @@ describe.each(routes)('%s', (path, body) => {
   )
 })
 
+describe('a body that expands', () => {
+  let spacious: Gateway
+  beforeAll(async () => {
+    spacious = await startGateway()
+  })
+  afterAll(() => spacious.stop())
+
+  const padded = (spaces: number) =>
+    Buffer.from(
+      `${JSON.stringify({ model: 'demo-fast', input: 'Hello', store: false })}${' '.repeat(spaces)}`,
+    )
+  const sendTo = (encoding: string, body: Uint8Array) =>
+    spacious.request('/v1/responses', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'content-encoding': encoding },
+      body: new Uint8Array(body),
+    })
+
+  test.each(packers.slice(0, 6))(
+    'to more than 100 times its size is refused, as %s',
+    async (encoding, pack) => {
+      const failure = await readFailure(await sendTo(encoding, pack(padded(4_000_000))), spacious)
+      expect([failure.status, failure.code]).toEqual([413, 'request_too_large'])
+      expect(failure.message).toContain('more than 100 times its size')
+    },
+  )
+
+  test.each(packers.slice(0, 6))(
+    'to less than a mebibyte is read, as %s',
+    async (encoding, pack) => {
+      expect((await sendTo(encoding, pack(padded(1_000_000)))).status).toBe(200)
+    },
+  )
+
+  test('to 40 times its size is read', async () => {
+    const noise = Buffer.from(crypto.getRandomValues(new Uint8Array(40_000))).toString('base64')
+    const body = JSON.stringify({ model: 'demo-fast', input: noise, store: false })
+    const packed = zlib.gzipSync(Buffer.from(body + ' '.repeat(2_000_000)))
+    expect(2_000_000 / packed.length).toBeGreaterThan(40)
+    expect((await sendTo('gzip', packed)).status).toBe(200)
+  })
+})
+
 test('a zstd frame that requests a huge window is refused, regardless of its content', async () => {
   const bytes = json({ model: 'demo-fast', input: 'Hello', store: false })
   const small = await streamZstd(bytes, 20)

@@ -16,7 +16,7 @@ export function cutText(text: string, charsMax: number): string[] {
 }
 
 /** The time of byte-pair merging grows with the square of the run length, so runs are limited. */
-const runCharsMax = 96
+const runCharsMax = 64
 
 const longRun = new RegExp(
   `(?:[\\p{L}\\p{M}]{${runCharsMax}}|\\s{${runCharsMax}}|[^\\s\\p{L}\\p{N}]{${runCharsMax}})`,

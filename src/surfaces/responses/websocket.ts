@@ -105,8 +105,8 @@ export function socketSettings({ limits, websocket }: Pick<Config, 'limits' | 'w
     ),
     // Bun drops frames above this limit; the outbox sends nothing while a frame is buffered.
     backpressureLimit: 0,
-    // Compression makes short deltas longer.
-    perMessageDeflate: { compress: 'disable' as const, decompress: 'shared' as const },
+    // Compression makes short deltas longer, and a small frame could expand to the largest one.
+    perMessageDeflate: false,
   }
 }
 

@@ -102,6 +102,17 @@ test('a subprotocol is selected as browsers require, preferably not the credenti
   none.socket.destroy()
 })
 
+test('compression is not negotiated', async () => {
+  const headers = {
+    authorization: `Bearer ${token}`,
+    'sec-websocket-extensions': 'permessage-deflate; client_max_window_bits',
+  }
+  const client = await openSocket(gateway.port, { headers })
+  expect(statusOf(client.head)).toBe(101)
+  expect(client.head).not.toMatch(/sec-websocket-extensions/i)
+  client.socket.destroy()
+})
+
 test('a GET without an upgrade is refused', async () => {
   const httpResponse = await gateway.request(path)
   expect(httpResponse.headers.get('upgrade')).toBe('websocket')
