@@ -17,6 +17,12 @@ export function setRequestWait(ms: number): void {
   requestWaitMs = ms
 }
 
+/** Of all query runners of this process. */
+const counts = { pending: 0, unavailable: 0 }
+
+/** Queries of requests in progress, and those that failed with `service_unavailable` so far. */
+export const queryCounts = (): Readonly<typeof counts> => counts
+
 /** After a failure, queries fail at once for this long; the client would queue them without limit. */
 const openMs = 1_000
 const pendingMax = 1_000
@@ -32,10 +38,12 @@ export function createQueryRunner(workWaitMs?: number): QueryRunner {
   /** A query stays pending until it ends, also after its timeout. */
   async function counted<T>(query: () => Promise<T>): Promise<T> {
     pending += 1
+    counts.pending += 1
     try {
       return await query()
     } finally {
       pending -= 1
+      counts.pending -= 1
     }
   }
   async function run<T>(query: () => Promise<T>): Promise<T> {
@@ -61,6 +69,7 @@ export function createQueryRunner(workWaitMs?: number): QueryRunner {
       return await run(query)
     } catch (cause) {
       if (!(cause instanceof DatabaseUnavailableError)) throw cause
+      counts.unavailable += 1
       throw new AppError('service_unavailable', 'The database is temporarily unavailable; retry.', {
         retryAfterS: 1,
         cause,

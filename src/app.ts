@@ -21,6 +21,7 @@ export function buildApp(services: Services) {
         newRequestId: () => newId('req_'),
         draining,
         allowedMethods: allowedMethods(endpoints),
+        metrics: services.httpMetrics,
       }),
     )
     .use(mountEndpoints(endpoints, services))

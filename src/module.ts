@@ -5,7 +5,9 @@ import type { Config } from './config/schema.ts'
 import type { CheckGroup } from './doctor/check.ts'
 import type { Settings } from './settings/settings.ts'
 import type { Log } from './telemetry/log.ts'
+import type { MetricSet } from './telemetry/metric-definition.ts'
 import type { MetricRegistry } from './telemetry/metrics.ts'
+import type { Scrape } from './telemetry/scrape.ts'
 
 /**
  * One feature of the program: the services that it starts, and the endpoints that it serves.
@@ -16,6 +18,8 @@ export type Module<Needs extends object, Services extends object, EndpointNeeds 
   readonly name: string
   /** The tags of its endpoints in the API document, with their descriptions. */
   readonly tags?: Tags
+  /** The metrics that it registers. */
+  readonly metrics?: readonly MetricSet[]
   /** Gets the services of the modules before it in the list, and registers its metrics. */
   readonly start?: (needs: Needs) => Started<Services> | Promise<Started<Services>>
   /** May use the services of every module. */
@@ -44,6 +48,7 @@ export type Foundation = {
   /** What administrators may change at any time. */
   readonly settings: Settings
   readonly metrics: MetricRegistry
+  readonly scrapeMetrics: Scrape
   /** Whether the process was asked to stop. */
   readonly draining: () => boolean
 }

@@ -1,3 +1,4 @@
+import { version } from '#package.json'
 import { agentsModule } from './agents/module.ts'
 import { apiKeysModule } from './api-keys/module.ts'
 import { auditModule } from './audit/module.ts'
@@ -25,7 +26,9 @@ import { speechModule } from './speech/module.ts'
 import { storageModule } from './storage/module.ts'
 import { messagesModule } from './surfaces/messages/module.ts'
 import { responsesModule } from './surfaces/responses/module.ts'
-import { createProcessMetrics } from './telemetry/process-metrics.ts'
+import { createMetricRegistry } from './telemetry/metrics.ts'
+import { addProcessMetrics, observeEventLoop, seriesMax } from './telemetry/process-metrics.ts'
+import { connectMetrics, type SupervisorChannel, scrapeProcess } from './telemetry/scrape.ts'
 import { translationsModule } from './translations/module.ts'
 import { usageModule } from './usage/module.ts'
 
@@ -79,25 +82,31 @@ export type StartedServices = Services & {
 export async function startServices(
   config: Config,
   given: Pick<Foundation, 'log' | 'draining' | 'database'>,
+  /** Absent where a worker runs alone, as in development. */
+  supervisor?: SupervisorChannel,
 ): Promise<StartedServices> {
   await startFetching(fetch)
   const { log, database } = given
   const { now } = clock
   const settings = await createSettings({ config, database, log, now })
-  const metrics = createProcessMetrics({ worker: String(process.pid) })
+  const metrics = createMetricRegistry({ seriesMax })
+  addProcessMetrics(metrics, version)
+  const link = supervisor === undefined ? null : connectMetrics(metrics, supervisor)
   const services: Foundation = {
     ...given,
     config,
     settings,
-    metrics: metrics.registry,
+    metrics,
+    scrapeMetrics: link?.scrape ?? scrapeProcess(metrics),
     clock,
     now,
     fetch,
   }
   const closers: (() => void | Promise<void>)[] = [
+    () => link?.report(),
     () => database.close(),
     () => settings.close(),
-    metrics.close,
+    observeEventLoop(metrics),
   ]
   for (const { start } of modules) {
     // A module needs only services of modules before it, which are complete by now.

@@ -1,14 +1,23 @@
 import type { Subprocess } from 'bun'
+import { version } from '#package.json'
 import { childEnvironment } from './config/load.ts'
 import type { Config } from './config/schema.ts'
 import { sleep } from './lib/deadline.ts'
 import { roleCommand } from './lib/own-program.ts'
 import { onNpxExit } from './npx-exit.ts'
 import { cannotListen } from './start-error.ts'
+import {
+  createFleetMetrics,
+  type FleetMetrics,
+  type WorkerMetrics,
+} from './telemetry/fleet-metrics.ts'
 import type { Log } from './telemetry/log.ts'
+import { createMetricRegistry } from './telemetry/metrics.ts'
+import type { MetricsReport } from './telemetry/metrics-messages.ts'
+import { addProcessMetrics, seriesMax } from './telemetry/process-metrics.ts'
 
-/** Sent once by a worker, when it listens. */
-export type WorkerMessage = { type: 'ready'; port: number }
+/** From a worker. `ready` is sent once, when it listens. */
+export type WorkerMessage = { type: 'ready'; port: number } | MetricsReport
 
 /** Bun reads these when a process starts, so the supervisor sets them for its workers. */
 const workerEnvironment = {
@@ -32,6 +41,7 @@ const signalDebounceMs = 1_000
 
 type Workers = {
   readonly log: Log
+  readonly metrics: FleetMetrics
   readonly running: Set<Subprocess>
   /** The port of the next worker. */
   port: number
@@ -55,7 +65,8 @@ type WorkerExit = {
 export async function supervise(config: Config, log: Log): Promise<number> {
   await requireFreePort(config, log)
   const stopping = new AbortController()
-  const state: Workers = { log, running: new Set(), port: config.port, stopping }
+  const metrics = startMetrics(config)
+  const state: Workers = { log, metrics, running: new Set(), port: config.port, stopping }
   const stop = stopOnSignals(state, config.drain.graceMs)
   onNpxExit(stop)
 
@@ -89,6 +100,7 @@ async function restartOnExit(
     if (stopped.aborted) return code === 0 || !wasReady
     if (uptimeMs > healthyAfterMs) pauseMs = restartPauseMs.first
     state.log.error('worker exited, restarting', { code, signal, pause_ms: pauseMs })
+    state.metrics.restarted()
     await sleep(pauseMs, stopped).catch(() => {})
     if (stopped.aborted) return true
     pauseMs = Math.min(pauseMs * 2, restartPauseMs.max)
@@ -103,21 +115,30 @@ async function runWorker(
   onReady: () => void = () => {},
 ): Promise<WorkerExit> {
   const startedAt = performance.now()
-  let wasReady = false
+  const joined: { metrics: WorkerMetrics | null } = { metrics: null }
   const worker = Bun.spawn(roleCommand('worker', role, String(index)), {
     env: childEnvironment({ ...workerEnvironment, PORT: String(state.port) }),
     stdio: ['ignore', 'inherit', 'inherit'],
-    ipc: ({ port }: WorkerMessage) => {
-      wasReady = true
-      state.port = port
+    ipc(message: WorkerMessage, sender) {
+      if (message.type !== 'ready') return joined.metrics?.received(message)
+      joined.metrics = state.metrics.add((request) => sender.send(request))
+      state.port = message.port
       onReady()
     },
   })
   state.running.add(worker)
   const code = await worker.exited
   state.running.delete(worker)
+  joined.metrics?.ended()
   const uptimeMs = performance.now() - startedAt
-  return { wasReady, uptimeMs, code, signal: worker.signalCode }
+  return { wasReady: joined.metrics !== null, uptimeMs, code, signal: worker.signalCode }
+}
+
+function startMetrics({ workers }: Config): FleetMetrics {
+  const registry = createMetricRegistry({ seriesMax })
+  addProcessMetrics(registry, version)
+  const nowMs = () => performance.now()
+  return createFleetMetrics({ registry, workersConfigured: workers, nowMs })
 }
 
 function stopOnSignals({ stopping, running }: Workers, graceMs: number): () => void {

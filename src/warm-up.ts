@@ -1,6 +1,7 @@
 import { Value } from '@sinclair/typebox/value'
 import { buildApp } from './app.ts'
 import type { Principal } from './auth/principal.ts'
+import { createHttpMetrics } from './http/metrics.ts'
 import { asRecord } from './lib/json.ts'
 import { systemPrincipal } from './lib/request-context.ts'
 import { startCallPath } from './models/call-path.ts'
@@ -29,6 +30,7 @@ export async function warmUp(services: Services, limitMs: number): Promise<numbe
       ...services,
       ...callPath.services,
       log: silentLog,
+      httpMetrics: createHttpMetrics(createMetricRegistry({ seriesMax: 100 })),
       auth: { ...auth, authenticate: () => Promise.resolve(principal) },
       // Queued responses are for the models of the real application.
       runs: { ...runs, processQueue() {} },
@@ -64,7 +66,7 @@ function startUpstreamCalls({ config, ...services }: Services, url: string) {
     admit: services.limits.admit,
     usageLedger: null,
     log: silentLog,
-    metrics: createMetricRegistry({ seriesMax: 100, labels: {} }),
+    metrics: createMetricRegistry({ seriesMax: 100 }),
   })
 }
 

@@ -11,6 +11,7 @@ import type { StartedServices } from './modules.ts'
 import { cannotListen } from './start-error.ts'
 import { killAfterMs, predecessorMs, type WorkerMessage } from './supervisor.ts'
 import type { Log } from './telemetry/log.ts'
+import type { SupervisorChannel } from './telemetry/scrape.ts'
 
 /** How often a draining worker checks for remaining work. */
 const drainCheckMs = 25
@@ -48,7 +49,8 @@ export async function serve(
     import('./app.ts'),
     import('./warm-up.ts'),
   ])
-  const services = await startServices(config, { log, draining: () => draining, database })
+  const given = { log, draining: () => draining, database }
+  const services = await startServices(config, given, supervisorChannel())
   // The first requests should see the models; an unresponsive upstream does not delay the start.
   await Promise.race([services.catalogue.asked, Bun.sleep(firstListsMs)])
   // Another supervisor may have started since.
@@ -133,6 +135,15 @@ async function untilIdle(running: () => number, limitMs: number): Promise<void> 
   while (running() > 0 && performance.now() < endsAt) await Bun.sleep(drainCheckMs)
 }
 
+/** Absent without a supervisor. */
+function supervisorChannel(): SupervisorChannel | undefined {
+  if (process.send === undefined) return undefined
+  return {
+    send: notifySupervisor,
+    onMessage: (listen) => void process.on('message', listen),
+  }
+}
+
 function notifySupervisor(message: WorkerMessage): void {
-  process.send?.(message)
+  if (process.connected) process.send?.(message)
 }

@@ -5,6 +5,7 @@ import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import { type BodyLimits, readJsonBody } from '#http/body.ts'
 import { idleTimeoutS, streamTimeoutS } from '#http/long-body.ts'
+import { type HttpMetrics, RouteMetrics } from '#http/metrics.ts'
 import { noteFailedRequest, requestIdOf } from '#http/request-lifecycle.ts'
 import { AppError } from '#lib/errors.ts'
 import { readTraceContext, type TraceContext } from '#lib/request-context.ts'
@@ -28,6 +29,7 @@ export type MountDeps = {
   } & {
     readonly limits: BodyLimits
   }
+  httpMetrics?: HttpMetrics
 }
 
 /**
@@ -61,15 +63,21 @@ type Handler = (
   input: EndpointInput<Record<string, string>, unknown, unknown, PublicContext | CallerContext>,
 ) => unknown
 
-function serve(endpoint: Endpoint, { auth, config }: MountDeps) {
+function serve(endpoint: Endpoint, { auth, config, httpMetrics }: MountDeps) {
   const { query: querySpec, body: bodySpec } = endpoint
   const handle = endpoint.handle as Handler
   const status = successStatus(endpoint)
   const streamIdleS = streamTimeoutS(config.stream)
   const access = accessOf(endpoint)
+  const { method, path, responses } = endpoint
+  const route = httpMetrics === undefined ? null : new RouteMetrics(httpMetrics, method, path)
+  // A handler without a result has upgraded the connection.
+  const emptyStatus = 101 in responses ? 101 : 200
   return async ({ request, set, server, params }: ElysiaInput) => {
-    const context = await openContext(access, auth, request, set)
+    const receivedAtMs = performance.now()
+    let context: PublicContext | CallerContext | null = null
     try {
+      context = await openContext(access, auth, { request, receivedAtMs, set })
       endpoint.before?.(set)
       // Receiving a body and generating a response may take long; their own deadlines apply.
       if (bodySpec !== undefined) server?.timeout(request, 0)
@@ -80,10 +88,11 @@ function serve(endpoint: Endpoint, { auth, config }: MountDeps) {
         server?.timeout(request, result instanceof Response ? streamIdleS : idleTimeoutS)
       }
       if (status !== null) set.status = status
+      route?.ended(statusOf(result, set) ?? emptyStatus, receivedAtMs)
       return result
     } catch (error) {
-      noteFailedRequest(request, context)
-      if (bodySpec !== undefined) server?.timeout(request, idleTimeoutS)
+      noteFailedRequest(request, { context, route, receivedAtMs })
+      if (bodySpec !== undefined && context !== null) server?.timeout(request, idleTimeoutS)
       throw error
     }
   }
@@ -98,27 +107,29 @@ function accessOf(endpoint: Endpoint): EndpointAccess | null {
 
 type EndpointAccess = Access & { readonly needsToken: boolean }
 
+type Arrival = Pick<ElysiaInput, 'request' | 'set'> & { readonly receivedAtMs: number }
+
 async function openContext(
   access: EndpointAccess | null,
   auth: MountDeps['auth'],
-  request: Request,
-  set: ResponseSettings,
+  { request, receivedAtMs, set }: Arrival,
 ): Promise<PublicContext | CallerContext> {
   const requestId = requestIdOf(set)
-  if (access === null) return new RequestScope(requestId, request)
+  if (access === null) return new RequestScope(requestId, request, receivedAtMs)
   const principal = await authorize(auth, request, access)
   if (access.needsToken) requireToken(principal)
-  return new CallerScope(requestId, request, principal)
+  return new CallerScope(requestId, request, receivedAtMs, principal)
 }
 
 /** Reads from the request only what is asked for: a signal, for one, is made with its first use. */
 class RequestScope implements PublicContext {
   readonly requestId: string
-  readonly receivedAtMs = performance.now()
+  readonly receivedAtMs: number
   readonly #request: Request
 
-  constructor(requestId: string, request: Request) {
+  constructor(requestId: string, request: Request, receivedAtMs: number) {
     this.requestId = requestId
+    this.receivedAtMs = receivedAtMs
     this.#request = request
   }
 
@@ -134,8 +145,8 @@ class RequestScope implements PublicContext {
 class CallerScope extends RequestScope implements CallerContext {
   readonly principal: Principal
 
-  constructor(requestId: string, request: Request, principal: Principal) {
-    super(requestId, request)
+  constructor(requestId: string, request: Request, receivedAtMs: number, principal: Principal) {
+    super(requestId, request, receivedAtMs)
     this.principal = principal
   }
 
@@ -164,6 +175,12 @@ async function readBody(
     totalMs: files.uploadMs,
   })
   return read(body)
+}
+
+/** Null: none was set. */
+function statusOf(result: unknown, { status }: ResponseSettings): number | null {
+  if (result instanceof Response) return result.status
+  return typeof status === 'number' ? status : null
 }
 
 /** The only success status of an endpoint where that is not 200; otherwise null. */

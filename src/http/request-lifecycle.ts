@@ -3,6 +3,7 @@ import { AppError, toAppError } from '#lib/errors.ts'
 import { type RequestFacts, requestFields } from '#lib/request-context.ts'
 import type { Log } from '#telemetry/log.ts'
 import { errorResponse, isMessagesPath } from './error-envelope.ts'
+import { countUnmatched, type HttpMetrics, type RouteMetrics } from './metrics.ts'
 
 /**
  * Gives every request its id, refuses requests while draining, and turns errors into responses and
@@ -14,6 +15,7 @@ export function requestLifecycle(deps: {
   draining: () => boolean
   /** The methods that a path is served for; without it, every unknown endpoint is 404. */
   allowedMethods?: (path: string) => readonly string[]
+  metrics?: HttpMetrics
 }) {
   return new Elysia({ name: 'request-lifecycle' })
     .onRequest(({ request, set }) => {
@@ -36,22 +38,29 @@ export function requestLifecycle(deps: {
           : fromFramework(error, code)
       const requestId = requestIdOf(set)
       const response = errorResponse(failure, { path, requestId })
-      const context = failedContexts.get(request) ?? { requestId }
+      const failed = failedRequests.get(request)
+      const context = failed?.context ?? { requestId }
       logFailure(deps.log, failure, { context, method, path, status: response.status })
+      if (failed !== undefined) failed.route?.ended(response.status, failed.receivedAtMs)
+      else if (deps.metrics !== undefined) countUnmatched(deps.metrics, method, response.status)
       return response
     })
     .as('global')
 }
 
-/**
- * The contexts of failed requests, which Elysia's error handler cannot see otherwise. Written only
- * when a request fails.
- */
-const failedContexts = new WeakMap<Request, RequestFacts>()
+type FailedRequest = {
+  /** Null before the request was authorised. */
+  readonly context: RequestFacts | null
+  readonly route: RouteMetrics | null
+  readonly receivedAtMs: number
+}
 
-/** Makes the error handler log who sent a request that failed. */
-export function noteFailedRequest(request: Request, context: RequestFacts): void {
-  failedContexts.set(request, context)
+/** What Elysia's error handler cannot see otherwise. Written only when a request fails. */
+const failedRequests = new WeakMap<Request, FailedRequest>()
+
+/** Makes the error handler log who sent a request that failed, and count it for its route. */
+export function noteFailedRequest(request: Request, failed: FailedRequest): void {
+  failedRequests.set(request, failed)
 }
 
 function isProbe(url: string): boolean {

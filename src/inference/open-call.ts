@@ -192,6 +192,7 @@ export class OpenCall {
     const { kind } = this.record
     const { limitMs } = options
     const streamed = options.streamed || !slot.target.upstream.quirks.unstreamed
+    slot.kind = kind
     slot.form = formOf(kind, streamed)
     this.record.target = slot.target
     const requestContext = this.#call.context

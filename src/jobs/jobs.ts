@@ -2,7 +2,7 @@ import type { Database, Transaction } from '#db/client.ts'
 import { repeat } from '#lib/repeat.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
-import { createJobRunner } from './runner.ts'
+import { createJobRunner, type OnAttempted } from './runner.ts'
 import { createJobStore } from './store.ts'
 
 /** A database transaction: a job added with it exists if and only if the transaction commits. */
@@ -23,6 +23,8 @@ export type QueueCount = {
   readonly running: number
   /** Waiting for a retry. */
   readonly failed: number
+  /** How long the first of those that could run has been waiting; 0 without any. */
+  readonly oldestDueS: number
 }
 
 export type NewJob = {
@@ -73,6 +75,7 @@ export type JobsDeps = {
   database: Pick<Database, 'drizzle' | 'listen' | 'notifyOnCommit'>
   log: Pick<Log, 'debug' | 'warn' | 'error'>
   timings?: Partial<JobTimings>
+  onAttempted?: OnAttempted
 }
 
 const defaultTimings: JobTimings = { leaseMs: 30_000, pollMs: 2_000, closeWaitMaxMs: 10_000 }
@@ -91,6 +94,7 @@ export async function createJobs(deps: JobsDeps) {
   const runner = createJobRunner({
     store,
     log,
+    onAttempted: deps.onAttempted ?? (() => {}),
     isStopped: (queue) => !handlers.has(queue),
     onEnded: () => polling.soon(),
   })

@@ -11,13 +11,24 @@ type Task = {
   readonly job: ClaimedJob
 }
 
+/** `record` writes the outcome; null: another worker holds the lease. */
+type Attempt = {
+  readonly outcome: AttemptOutcome
+  readonly record: (() => Promise<void>) | null
+}
+
 type JobRunnerDeps = {
   store: Omit<JobStore, 'add' | 'claim' | 'claimByLane'>
   log: Pick<Log, 'debug' | 'warn' | 'error'>
   /** The queue is no longer processed here: its claimed and failing jobs are released. */
   isStopped(queue: string): boolean
   onEnded(): void
+  onAttempted: OnAttempted
 }
+
+/** Called once for each attempt of a job. `released`: the worker stops, or has lost the lease. */
+export type OnAttempted = (queue: string, outcome: AttemptOutcome, durationMs: number) => void
+type AttemptOutcome = 'completed' | 'retried' | 'failed' | 'released'
 
 /** Interval of the attempts to record an outcome while the database is unavailable. */
 const recordRetryMs = 1_000
@@ -29,37 +40,45 @@ const backoffMaxMs = 600_000
 const retryAfterMaxMs = 3_600_000
 
 /** Runs claimed jobs and records their outcome. */
-export function createJobRunner({ store, log, isStopped, onEnded }: JobRunnerDeps) {
+export function createJobRunner(deps: JobRunnerDeps) {
+  const { store, log, isStopped, onEnded } = deps
   const tasks = new Map<Task, { controller: AbortController; ended: Promise<void> }>()
 
   async function run(task: Task, signal: AbortSignal): Promise<void> {
-    const record = isStopped(task.queue)
-      ? () => store.release(task.job)
-      : await outcomeOf(task, { ...task.job, signal })
+    if (isStopped(task.queue)) return recordUntilDone(() => store.release(task.job), signal)
+    const startedAtMs = performance.now()
+    const { outcome, record } = await attempt(task, { ...task.job, signal })
+    deps.onAttempted(task.queue, outcome, performance.now() - startedAtMs)
     if (record !== null) await recordUntilDone(record, signal)
   }
 
-  /** The write that records the outcome; null: another worker holds the lease. */
-  async function outcomeOf(task: Task, running: RunningJob): Promise<(() => Promise<void>) | null> {
+  async function attempt(task: Task, running: RunningJob): Promise<Attempt> {
     const { queue, handler, job } = task
+    const finish = () => store.finish(job)
     try {
-      if (job.attempt > handler.attemptsMax) await fail(task, running, everyAttemptDied(job))
-      else await handler.run(running)
-      return () => store.finish(job)
+      if (job.attempt <= handler.attemptsMax) {
+        await handler.run(running)
+        return { outcome: 'completed', record: finish }
+      }
+      await fail(task, running, everyAttemptDied(job))
+      return { outcome: 'failed', record: finish }
     } catch (error) {
-      if (isStopped(queue)) return () => store.release(job)
-      if (running.signal.aborted) return null
+      if (isStopped(queue)) return { outcome: 'released', record: () => store.release(job) }
+      if (running.signal.aborted) return { outcome: 'released', record: null }
       return afterFailure(task, running, error)
     }
   }
 
-  async function afterFailure(task: Task, running: RunningJob, error: unknown) {
+  async function afterFailure(task: Task, running: RunningJob, error: unknown): Promise<Attempt> {
     const { queue, handler, job } = task
-    const retry = () =>
-      store.retryLater(job, {
-        backoffMs: backoffMs(error, job.attempt),
-        error: errorText(error),
-      })
+    const retry: Attempt = {
+      outcome: 'retried',
+      record: () =>
+        store.retryLater(job, {
+          backoffMs: backoffMs(error, job.attempt),
+          error: errorText(error),
+        }),
+    }
     if (job.attempt < handler.attemptsMax) {
       log.warn('job failed, retrying', { queue, attempt: job.attempt, error })
       return retry
@@ -67,7 +86,7 @@ export function createJobRunner({ store, log, isStopped, onEnded }: JobRunnerDep
     if (job.attempt > handler.attemptsMax) return retry
     try {
       await fail(task, running, error)
-      return () => store.finish(job)
+      return { outcome: 'failed', record: () => store.finish(job) }
     } catch (failure) {
       log.error('job failure handler failed', { queue, error: failure })
       return retry

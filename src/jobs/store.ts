@@ -147,7 +147,9 @@ export function createJobStore({ drizzle }: Pick<Database, 'drizzle'>) {
         select queue,
           count(*) filter (where locked_by is null and last_error is null)::int as waiting,
           count(*) filter (where locked_by is not null)::int as running,
-          count(*) filter (where locked_by is null and last_error is not null)::int as failed
+          count(*) filter (where locked_by is null and last_error is not null)::int as failed,
+          coalesce(extract(epoch from now() - min(run_at)
+            filter (where locked_by is null and run_at <= now())), 0)::float8 as "oldestDueS"
         from ${job} group by queue order by queue`),
   }
 }

@@ -52,6 +52,8 @@ export function createBudgets(deps: {
   prices: Readonly<Record<string, ModelPrice>>
   store: BudgetStore
   warn: (warning: BudgetWarning) => Promise<void>
+  /** A call is refused because this owner's budget is used up. */
+  onRefused: (owner: BudgetOwner) => void
   log: Pick<Log, 'warn'>
   clockMs: () => number
   now: () => Date
@@ -76,6 +78,12 @@ export function createBudgets(deps: {
       counter.isWarned = true
       exceeded.delete(key)
     }
+  }
+  const refuseUsedUp = (accounts: readonly Account[]) => {
+    const found = findUsedUp(accounts)
+    if (found === null) return
+    deps.onRefused(found.owner)
+    throw usedUp(found, now())
   }
   const counters = createBudgetCounters({ store, onFlushed: warnAll, log, clockMs, now })
 
@@ -114,10 +122,10 @@ export function createBudgets(deps: {
     check(accounts: readonly Account[]): Promise<void> | null {
       const isLoaded = accounts.every(({ day, month }) => day.isLoaded && month.isLoaded)
       if (isLoaded || counters.isFailing()) {
-        requireLeft(accounts, now())
+        refuseUsedUp(accounts)
         return null
       }
-      return counters.load().then(() => requireLeft(accounts, now()))
+      return counters.load().then(() => refuseUsedUp(accounts))
     },
 
     /** Counts what a call used. */
@@ -186,22 +194,26 @@ function isPastSoft(budget: BudgetValues, counter: Counter): boolean {
   )
 }
 
-function requireLeft(accounts: readonly Account[], at: Date): void {
+type UsedUp = { readonly owner: BudgetOwner; readonly counter: Counter; readonly limit: Budget }
+
+function findUsedUp(accounts: readonly Account[]): UsedUp | null {
   for (const { owner, budget, day, month } of accounts) {
-    requireUnder(owner, day, { tokens: budget.tokens_per_day, cost: budget.cost_per_day }, at)
-    requireUnder(owner, month, { tokens: budget.tokens_per_month, cost: budget.cost_per_month }, at)
+    const ofDay = { tokens: budget.tokens_per_day, cost: budget.cost_per_day }
+    if (isOver(day, ofDay)) return { owner, counter: day, limit: ofDay }
+    const ofMonth = { tokens: budget.tokens_per_month, cost: budget.cost_per_month }
+    if (isOver(month, ofMonth)) return { owner, counter: month, limit: ofMonth }
   }
+  return null
 }
 
-function requireUnder(owner: BudgetOwner, counter: Counter, budget: Budget, at: Date): void {
-  if (!isOver(counter, budget)) return
+function usedUp({ owner, counter, limit }: UsedUp, at: Date): AppError {
   const resetAt = resetOf(counter.period)
   const amount =
-    usedOf(counter).tokens >= (budget.tokens ?? Number.POSITIVE_INFINITY)
-      ? `${budget.tokens} tokens`
-      : `${budget.cost}`
+    usedOf(counter).tokens >= (limit.tokens ?? Number.POSITIVE_INFINITY)
+      ? `${limit.tokens} tokens`
+      : `${limit.cost}`
   const whose = { user: 'this user', group: `the group "${owner.id}"`, key: 'this API key' }
-  throw new AppError(
+  return new AppError(
     'insufficient_quota',
     `The budget of ${amount} per ${isOfDay(counter) ? 'day' : 'month'} of ${whose[owner.type]} is used up; it resets at ${resetAt.toISOString().replace('.000Z', 'Z')}.`,
     {

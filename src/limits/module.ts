@@ -3,26 +3,17 @@ import { type Foundation, module } from '#module.ts'
 import { createBudgetStore } from './budget-store.ts'
 import { createBudgets } from './budgets.ts'
 import { createLimits } from './create-limits.ts'
+import { limitMetrics } from './metrics.ts'
 
 /** Limits of callers and models. */
 export const limitsModule = module({
   name: 'limits',
+  metrics: [limitMetrics],
   start({ audit, config, database, log, metrics, now, settings }: Foundation & { audit: Audit }) {
-    const refused = metrics.counter({
-      name: 'sluice_limit_refusals_total',
-      help: 'Calls refused by a limit, by whose limit it is and its name.',
-      labels: ['scope', 'limit'],
-    })
-    const exchanges = metrics.counter({
-      name: 'sluice_limit_lease_exchanges_total',
-      help: 'Exchanges of leased shares with the database, by outcome.',
-      labels: ['outcome'],
-    })
-    const warned = metrics.counter({
-      name: 'sluice_budget_warnings_total',
-      help: 'Soft budgets that were exceeded, by whose they are.',
-      labels: ['owner'],
-    })
+    const refused = metrics.counter(limitMetrics.refused)
+    const exchanges = metrics.counter(limitMetrics.exchanges)
+    const warned = metrics.counter(limitMetrics.budgetWarnings)
+    const overspent = metrics.counter(limitMetrics.budgetRefusals)
     const clockMs = () => performance.now()
     const budgets = createBudgets({
       scopes: () => settings.current().budgets,
@@ -31,6 +22,7 @@ export const limitsModule = module({
       log,
       clockMs,
       now,
+      onRefused: ({ type }) => overspent.add(1, type),
       async warn({ owner: { type, id }, period, tokens, cost, budget }) {
         warned.add(1, type)
         log.warn('soft budget exceeded', { owner: type, id, period, tokens, cost })
@@ -53,10 +45,7 @@ export const limitsModule = module({
       onRefused: ({ scope, name }) => refused.add(1, scope, name),
       onExchange: (outcome) => exchanges.add(1, outcome),
     })
-    metrics.gauge(
-      { name: 'sluice_limit_meters', help: 'Limits in force in this process.' },
-      limits.meters.size,
-    )
+    metrics.gauge(limitMetrics.meters, limits.meters.size)
     return {
       services: { limits, budgets },
       async close() {

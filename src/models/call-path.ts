@@ -4,6 +4,7 @@ import { computeEnvironment } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { createCallReport } from '#inference/call-report.ts'
 import { type Admit, createInference } from '#inference/inference.ts'
+import { callMetrics } from '#inference/metrics.ts'
 import { createTokenCounter } from '#inference/token-count/counter.ts'
 import { createTransport } from '#inference/transport/create-transport.ts'
 import { adapters as adaptersByKind } from '#inference/upstreams/index.ts'
@@ -44,7 +45,12 @@ export function startCallPath(
 ) {
   const { config, log, now, metrics, callableAgents: agents, usageLedger } = needs
   const { limits, retry, deadlines } = config
-  const callReport = createCallReport({ log, metrics })
+  const { keyLabels, keySeriesMax } = config.metrics
+  const callReport = createCallReport({
+    log,
+    metrics,
+    keySeriesMax: keyLabels ? keySeriesMax : null,
+  })
   const upstreams = configuredUpstreams(config)
   const transport = createTransport(config.transport, {
     fetch: needs.fetch,
@@ -73,7 +79,13 @@ export function startCallPath(
     log,
     now,
   })
-  const routing = startRouting({ ...needs, upstreams, adapters, transport })
+  const routing = startRouting({
+    ...needs,
+    upstreams,
+    adapters,
+    transport,
+    onAttemptEnded: callReport.attemptEnded,
+  })
   const { router } = routing
   const inference = createInference({
     adapters,
@@ -85,16 +97,13 @@ export function startCallPath(
     admit: needs.admit,
     streamsWithinDescriptors: streamsWithinDescriptors(config, log),
     onSettled(record, job) {
-      callReport.callEnded(record)
+      callReport.callEnded(record, job !== null && job.streamed !== false)
       if (job !== null) tokenCounter.learn(record, job)
       usageLedger?.addCall(record, job)
     },
   })
   const tokenCounter = createTokenCounter({ inference, log, settings: config.tokens })
-  metrics.gauge(
-    { name: 'sluice_generations_running', help: 'Generations in progress.' },
-    inference.running,
-  )
+  metrics.gauge(callMetrics.running, inference.running)
   return {
     services: {
       transport,

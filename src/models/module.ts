@@ -1,5 +1,6 @@
 import type { CallableAgents } from '#agents/callable-agents.ts'
 import type { Audit } from '#audit/store.ts'
+import { callMetrics, genAiMetrics, keyMetrics, queueMetrics } from '#inference/metrics.ts'
 import type { Limits } from '#limits/admission.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Ledger } from '#usage/ledger.ts'
@@ -7,6 +8,7 @@ import { startCallPath } from './call-path.ts'
 import { upstreams as upstreamChecks } from './doctor.ts'
 import { createDrains } from './drains.ts'
 import { modelEndpoints } from './endpoints.ts'
+import { routingMetrics } from './metrics.ts'
 import type { ModelResolver } from './model-resolver.ts'
 import { type UpstreamEndpointDeps, upstreamEndpoints } from './upstream-endpoints.ts'
 
@@ -18,6 +20,7 @@ export const modelsModule = module({
     Upstreams: 'State and load of the inference servers behind the gateway.',
   },
   doctor: upstreamChecks,
+  metrics: [genAiMetrics, callMetrics, queueMetrics, routingMetrics, keyMetrics],
   async start(
     needs: Foundation & {
       audit: Audit

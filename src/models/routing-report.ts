@@ -3,6 +3,7 @@ import type { Router } from '#inference/routing/router.ts'
 import type { OnHealthChange, TargetState, UpstreamState } from '#inference/routing/state.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { MetricRegistry, Sample } from '#telemetry/metrics.ts'
+import { routingMetrics } from './metrics.ts'
 
 const millisPerSecond = 1_000
 
@@ -26,73 +27,37 @@ export function addRoutingMetrics(metrics: MetricRegistry, router: Router): void
         return value === null ? [] : [[value, upstream.name, model]]
       }),
     )
-  const labels = ['upstream']
   metrics.gauge(
-    { name: 'sluice_upstream_in_flight', help: 'Requests in progress at an upstream.', labels },
+    routingMetrics.inFlight,
     perUpstream(({ inFlight }) => inFlight),
   )
-  metrics.gauge(
-    {
-      name: 'sluice_upstream_state',
-      help: 'The state of an upstream: 1 for its present one.',
-      labels: ['upstream', 'state'],
-    },
-    () =>
-      [...router.upstreams()].map(
-        (each): Sample => [1, each.upstream.name, stateOfUpstream(each, router.nowMs())],
-      ),
+  metrics.gauge(routingMetrics.state, () =>
+    [...router.upstreams()].map(
+      (each): Sample => [1, each.upstream.name, stateOfUpstream(each, router.nowMs())],
+    ),
   )
-  metrics.gauge(
-    {
-      name: 'sluice_upstream_attempts_total',
-      help: 'Attempts at an upstream, with retries.',
-      kind: 'counter',
-      labels,
-    },
+  metrics.observeCounter(
+    routingMetrics.attempts,
     perUpstream(({ requests }) => requests),
   )
-  metrics.gauge(
-    {
-      name: 'sluice_upstream_failures_total',
-      help: 'Attempts that failed because of the upstream.',
-      kind: 'counter',
-      labels,
-    },
+  metrics.observeCounter(
+    routingMetrics.failures,
     perUpstream(({ failures }) => failures),
   )
-  metrics.gauge(
-    {
-      name: 'sluice_upstream_ejections_total',
-      help: 'Ejections of an upstream.',
-      kind: 'counter',
-      labels,
-    },
+  metrics.observeCounter(
+    routingMetrics.ejections,
     perUpstream(({ health }) => health.ejectionsTotal),
   )
-  metrics.gauge(
-    {
-      name: 'sluice_upstream_retries_refused_total',
-      help: 'Retries that the budget of an upstream did not allow.',
-      kind: 'counter',
-      labels,
-    },
+  metrics.observeCounter(
+    routingMetrics.retriesRefused,
     perUpstream(({ retriesRefused }) => retriesRefused),
   )
-  metrics.gauge(
-    {
-      name: 'sluice_model_ejections_total',
-      help: 'Ejections of a model of an upstream.',
-      kind: 'counter',
-      labels: ['upstream', 'model'],
-    },
+  metrics.observeCounter(
+    routingMetrics.modelEjections,
     perTarget(({ health }) => health.ejectionsTotal),
   )
   metrics.gauge(
-    {
-      name: 'sluice_target_first_event_seconds',
-      help: 'Usual time to the first output of a stream, by which requests are balanced.',
-      labels: ['upstream', 'model'],
-    },
+    routingMetrics.firstEvent,
     perTarget(({ firstEvent }) => {
       const usualMs = usualMsOf(firstEvent)
       return usualMs === null ? null : usualMs / millisPerSecond

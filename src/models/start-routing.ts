@@ -3,6 +3,7 @@ import { createCallQueue } from '#inference/fair-queue/call-queue.ts'
 import { createQueueReport } from '#inference/fair-queue/queue-report.ts'
 import { createProbes } from '#inference/routing/probes.ts'
 import { createRouter, type Router } from '#inference/routing/router.ts'
+import type { OnAttemptEnded } from '#inference/routing/slot.ts'
 import type { Transport } from '#inference/transport.ts'
 import type { Adapters } from '#inference/upstreams/index.ts'
 import { AppError } from '#lib/errors.ts'
@@ -23,6 +24,7 @@ export function startRouting({
   adapters,
   transport,
   metrics,
+  onAttemptEnded,
   log,
 }: {
   config: Config
@@ -30,6 +32,7 @@ export function startRouting({
   adapters: Adapters
   transport: Transport
   metrics: MetricRegistry
+  onAttemptEnded: OnAttemptEnded
   log: Pick<Log, 'info' | 'warn'>
 }): { router: Router; close(): void } {
   const { health, limits } = config
@@ -47,6 +50,7 @@ export function startRouting({
   const router = createRouter({
     settings: health,
     onHealthChange: logHealth(log),
+    onAttemptEnded,
     queue,
     maxInFlightOf: (name) => inFlightShare(inFlightMax.get(name), config),
     probes: createProbes({ adapters, transport, limits, probeMs: health.probeMs, requestContext }),

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { section, text } from '#config/keys.ts'
+import { flag, section, text, whole } from '#config/keys.ts'
 
 /** The keys of metrics. */
 export const metricsKeys = {
@@ -9,6 +9,15 @@ export const metricsKeys = {
         'Bearer token for /metrics. Without it, only callers on this machine may read metrics.',
         { env: 'SLUICE_METRICS_TOKEN', secret: true },
       ),
+    ),
+    keyLabels: flag('Count calls and tokens of each API key, by its id.', false),
+    keySeriesMax: whole(
+      'Series of the metrics by API key; further keys are added up under `other`.',
+      {
+        default: 1_000,
+        minimum: 1,
+        maximum: 100_000,
+      },
     ),
   }),
 }

@@ -3,18 +3,19 @@ import { Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json } from '#api/endpoint.ts'
 import type { Config } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
-import type { MetricRegistry } from '#telemetry/metrics.ts'
+import { contentTypes, formatOf } from '#telemetry/metrics-text.ts'
+import type { Scrape } from '#telemetry/scrape.ts'
 
 export type OperationsEndpointsDeps = {
-  config: Pick<Config, 'metrics'>
-  metrics: Pick<MetricRegistry, 'render'>
+  config: { readonly metrics: Pick<Config['metrics'], 'token'> }
+  scrapeMetrics: Scrape
   draining: () => boolean
 }
 
 /** Probes and metrics. */
 export function operationsEndpoints({
   config,
-  metrics,
+  scrapeMetrics,
   draining,
 }: OperationsEndpointsDeps): Endpoint[] {
   const { token } = config.metrics
@@ -56,23 +57,27 @@ export function operationsEndpoints({
       permission: 'public',
       tag: 'Operations',
       summary: 'Read metrics',
-      description: `In the Prometheus text format. Each worker reports itself, under the label \`worker\`; where several
-workers share a port, any of them responds. Only \`sluice_jobs\`, read from the database, covers all of them.
+      description: `Of all workers of this gateway together, in the Prometheus text format or, if \`Accept\` names it, as
+OpenMetrics. Counters do not fall when a worker restarts. docs/metrics.md lists all metrics.
 
 Without \`metrics.token\` in the configuration only clients on this machine are allowed; with it, clients that send
 the token as \`Authorization: Bearer\`.`,
       responses: {
         200: {
           description: 'The metrics.',
-          content: { 'text/plain': { schema: Type.String(), example: metricsExample } },
+          content: {
+            'text/plain': { schema: Type.String(), example: metricsExample },
+            'application/openmetrics-text': { schema: Type.String() },
+          },
         },
       },
       errors: { invalid_token: wrongToken, permission_denied: notLocal },
       async handle({ request, server }) {
         if (token !== undefined) requireToken(request, token)
         else requireLocalClient(request, server?.requestIP(request)?.address)
-        const headers = { 'content-type': metricsType, 'cache-control': 'no-store' }
-        return new Response(await metrics.render(), { headers })
+        const format = formatOf(request.headers.get('accept'))
+        const headers = { 'content-type': contentTypes[format], 'cache-control': 'no-store' }
+        return new Response(await scrapeMetrics(format), { headers })
       },
     }),
   ]
@@ -104,10 +109,9 @@ function statusOf(status: string) {
 const ok = { description: 'Yes.', content: json(statusOf('ok'), { status: 'ok' }) }
 const wrongToken = 'This is not the metrics token.'
 const notLocal = 'Metrics are available to clients on this machine only.'
-const metricsType = 'text/plain; version=0.0.4; charset=utf-8'
 const metricsExample = [
   '# HELP sluice_generations_total Finished generations.',
   '# TYPE sluice_generations_total counter',
-  'sluice_generations_total{upstream="local",model="small",outcome="completed",worker="4711"} 5120',
+  'sluice_generations_total{upstream="local",model="small",outcome="completed"} 5120',
   '',
 ].join('\n')

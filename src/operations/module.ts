@@ -1,18 +1,22 @@
+import { createHttpMetrics, httpMetrics } from '#http/metrics.ts'
 import { createOpenSockets } from '#http/open-sockets.ts'
 import { type Foundation, module } from '#module.ts'
+import { addDatabaseMetrics } from './database-report.ts'
 import { operationsEndpoints } from './endpoints.ts'
+import { databaseMetrics, operationsMetrics } from './metrics.ts'
 
 /** Probes, metrics, and the open WebSockets of this process. */
 export const operationsModule = module({
   name: 'operations',
   tags: { Operations: 'Health checks, metrics and documentation.' },
-  start({ metrics }: Foundation) {
+  metrics: [httpMetrics, operationsMetrics, databaseMetrics],
+  start({ metrics, draining, database }: Foundation) {
+    addDatabaseMetrics(metrics, database)
     const sockets = createOpenSockets()
-    const gauge = (name: string, help: string, read: () => number) =>
-      metrics.gauge({ name: `sluice_websockets_${name}`, help }, read)
-    gauge('open', 'Open WebSockets.', sockets.count)
-    gauge('busy', 'WebSockets with work in progress or unsent bytes.', sockets.busy)
-    return { services: { sockets } }
+    metrics.gauge(operationsMetrics.socketsOpen, sockets.count)
+    metrics.gauge(operationsMetrics.socketsBusy, sockets.busy)
+    metrics.gauge(operationsMetrics.draining, () => Number(draining()))
+    return { services: { sockets, httpMetrics: createHttpMetrics(metrics) } }
   },
   endpoints: (services: Foundation) => operationsEndpoints(services),
 })

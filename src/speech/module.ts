@@ -9,6 +9,8 @@ import { mpg123Folder, setMpg123Folder } from './decoders/mpg123-package.ts'
 import { engines } from './doctor.ts'
 import { speechEndpoints } from './endpoints.ts'
 import { createEnginePool } from './engines/pool.ts'
+import { speechMetrics } from './metrics.ts'
+import { addSpeechGauges, reportUse } from './metrics-report.ts'
 import { openRecognition } from './recognition/open-recognition.ts'
 import type { OpenRecognition } from './recognition/recognition.ts'
 import { SpeechSessions } from './session/sessions.ts'
@@ -26,6 +28,7 @@ export const speechModule = module({
   name: 'speech',
   tags: { Speech: 'Speech to text, live and from files.' },
   doctor: engines,
+  metrics: [speechMetrics],
   async start({
     config,
     log,
@@ -36,6 +39,7 @@ export const speechModule = module({
     limits,
   }: Foundation & Needs) {
     setMpg123Folder(mpg123Folder(config.data))
+    const onUsed = reportUse(metrics, usageLedger)
     const pool = createEnginePool(config.engine, { log, environment: programEnvironment() })
     const recognitionDeps = { pool, settings: config.speech, log }
     const open: OpenRecognition = (options) => openRecognition(recognitionDeps, options)
@@ -45,7 +49,7 @@ export const speechModule = module({
       languages: pool.languages,
       openRecognition: open,
       admit: limits.admitSpeech,
-      onUsed: usageLedger?.addSpeech,
+      onUsed,
     })
     const transcriptions = await createTranscriptions({
       config,
@@ -54,16 +58,10 @@ export const speechModule = module({
       now,
       openRecognition: open,
       admit: limits.admitSpeech,
-      onUsed: usageLedger?.addSpeech,
+      onUsed,
       mayUseModel: modelResolver.mayUseOther,
     })
-    const gauge = (name: string, help: string, read: () => number) =>
-      metrics.gauge({ name: `sluice_speech_${name}`, help }, read)
-    gauge('connections', 'Connections of speech sessions.', () => speech.metrics().connections)
-    gauge('sessions', 'Speech sessions.', () => speech.metrics().sessions)
-    gauge('sessions_waiting', 'Sessions without a client.', () => speech.metrics().waiting)
-    gauge('queued_bytes', 'Audio that is not decoded yet.', () => speech.metrics().queuedBytes)
-    gauge('unread_bytes', 'Frames that clients have not read.', () => speech.metrics().unreadBytes)
+    addSpeechGauges(metrics, { speech, transcriptions, pool })
     return {
       services: {
         speech,

@@ -1,167 +1,184 @@
+import { orAfter } from '#lib/time-limit.ts'
+import type {
+  CounterDefinition,
+  GaugeDefinition,
+  HistogramDefinition,
+  MetricDefinition,
+} from './metric-definition.ts'
+import { createSeriesTree, type LabelValues } from './metric-series.ts'
+import type { MetricSnapshot, SeriesSnapshot } from './metric-snapshot.ts'
+import { registryMetrics } from './registry-metrics.ts'
+
 /**
- * Metrics in the text format of Prometheus, version 0.0.4. A library of this kind takes 17 MB of a
- * worker's memory and a tenth of a second of its start; this one takes neither.
+ * The metrics of one process. A library of this kind takes 17 MB of a worker's memory and a tenth of a
+ * second of its start; this one takes neither.
  */
 export type MetricRegistry = {
-  counter(metric: MetricName): Counter
-  /** `bounds`: the upper bounds of the buckets, rising, without infinity. */
-  histogram(metric: MetricName & { readonly bounds: readonly number[] }): Histogram
-  /** `read` is called at each rendering; if it throws, the gauge is omitted. */
-  gauge(metric: MetricName & { readonly kind?: 'counter' | 'gauge' }, read: ReadGauge): void
-  render(): Promise<string>
+  counter<const L extends LabelValues = readonly []>(definition: CounterDefinition<L>): Counter<L>
+  histogram<const L extends LabelValues = readonly []>(
+    definition: HistogramDefinition<L>,
+  ): Histogram<L>
+  /** `read` is called for each snapshot; if it throws, the gauge is omitted. */
+  gauge(definition: GaugeDefinition, read: Read): void
+  /** A counter that is kept elsewhere. Its series never fall or vanish while the process runs. */
+  observeCounter(definition: CounterDefinition, read: Read): void
+  /** A gauge that every worker would read the same, read for scrapes that this process responds to. */
+  sharedGauge(definition: GaugeDefinition, read: () => Promise<number | readonly Sample[]>): void
+  /** Without shared gauges. */
+  snapshot(): readonly MetricSnapshot[]
+  /** With shared gauges, except those that take longer than `sharedGaugeMsMax`. */
+  snapshotWithShared(): Promise<readonly MetricSnapshot[]>
 }
 
-type MetricName = {
-  readonly name: string
-  readonly help: string
-  readonly labels?: readonly string[]
-}
-
-/** One for each label, in the order of the names. */
-type LabelValues = readonly string[]
 export type Sample = readonly [value: number, ...labels: LabelValues]
-type ReadGauge = () => number | readonly Sample[] | Promise<readonly Sample[]>
+type Read = () => number | readonly Sample[]
+type ValuesOf<L extends LabelValues> = { readonly [At in keyof L]: string }
 
-type Counter = { add(by: number, ...labels: LabelValues): void }
-type Histogram = { observe(value: number, ...labels: LabelValues): void }
+export type Counter<L extends LabelValues = LabelValues> = {
+  add(by: number, ...labels: ValuesOf<L>): void
+  /** The series of a label set, for callers that keep it. */
+  at(...labels: ValuesOf<L>): CounterCell
+}
+export type Histogram<L extends LabelValues = LabelValues> = {
+  observe(value: number, ...labels: ValuesOf<L>): void
+  at(...labels: ValuesOf<L>): HistogramCell
+}
 
-/** Past it, values of new labels are summed up under this one. */
-const otherLabel = 'other'
+export type CounterCell = { total: number }
 
-type Metric = { head: string; lines: () => Promise<readonly string[]> | readonly string[] }
+/** One series of a histogram; requests update it, so it is a class. */
+export class HistogramCell {
+  readonly #bounds: readonly number[]
+  readonly #counts: Float64Array
+  #sum = 0
 
-/** `seriesMax`: how many combinations of labels each metric may have. */
-export function createMetricRegistry(options: {
-  seriesMax: number
-  /** On every line. */
-  labels: Readonly<Record<string, string>>
-}): MetricRegistry {
-  const metrics: Metric[] = []
-  const common = Object.entries(options.labels)
-  const line = (name: string, labels: readonly (readonly [string, string])[], value: number) =>
-    `${name}${labelText([...labels, ...common])} ${numberText(value)}`
-
-  const add = (metric: MetricName, kind: string, lines: Metric['lines']) => {
-    const { name, help } = metric
-    metrics.push({ head: `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${kind}`, lines })
+  constructor(bounds: readonly number[]) {
+    this.#bounds = bounds
+    this.#counts = new Float64Array(bounds.length + 1)
   }
 
+  observe(value: number): void {
+    const bounds = this.#bounds
+    let bucket = 0
+    while (bucket < bounds.length && value > (bounds[bucket] ?? 0)) bucket++
+    this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1
+    this.#sum += value
+  }
+
+  values(): number[] {
+    return [...this.#counts, this.#sum]
+  }
+}
+
+/** How long a scrape waits for one shared gauge, such as a query to a database that hangs. */
+export const sharedGaugeMsMax = 1_500
+
+type Metric = { readonly definition: MetricDefinition; readonly read: () => SeriesSnapshot[] }
+type SharedMetric = Pick<Metric, 'definition'> & {
+  readonly read: () => Promise<SeriesSnapshot[]>
+}
+
+/** `seriesMax`: label sets of one metric; further ones are added up in an overflow series. */
+export function createMetricRegistry({ seriesMax }: { seriesMax: number }): MetricRegistry {
+  const metrics: Metric[] = []
+  const shared: SharedMetric[] = []
+
+  /** Series without labels exist from the start, so that their rates can be watched. */
+  const treeOf = <T>(definition: MetricDefinition, create: () => T) => {
+    const { name, labels = [] } = definition
+    const tree = createSeriesTree({
+      seriesMax: definition.seriesMax ?? seriesMax,
+      labelCount: labels.length,
+      create,
+      onOverflow: () => overflows.add(1, name),
+    })
+    if (labels.length === 0) tree.of(labels)
+    return tree
+  }
+
+  function counter<const L extends LabelValues = readonly []>(definition: CounterDefinition<L>) {
+    const series = treeOf<CounterCell>(definition, () => ({ total: 0 }))
+    const read = () =>
+      series.list().map(([labels, { total }]): SeriesSnapshot => ({ labels, values: [total] }))
+    metrics.push({ definition, read })
+    return {
+      add(by: number, ...labels: ValuesOf<L>) {
+        series.of(labels).total += by
+      },
+      at: (...labels: ValuesOf<L>) => series.of(labels),
+    }
+  }
+
+  const overflows = counter(registryMetrics.overflows)
+
   return {
-    counter(metric) {
-      const { name, labels = [] } = metric
-      const series = createSeries(options.seriesMax, labels.length, () => ({ sum: 0 }))
-      add(metric, 'counter', () =>
-        series.list().map(([values, { sum }]) => line(name, pairs(labels, values), sum)),
-      )
+    counter,
+
+    histogram<const L extends LabelValues = readonly []>(definition: HistogramDefinition<L>) {
+      const series = treeOf(definition, () => new HistogramCell(definition.bounds))
+      const read = () =>
+        series.list().map(([labels, cell]): SeriesSnapshot => ({ labels, values: cell.values() }))
+      metrics.push({ definition, read })
       return {
-        add(by, ...values) {
-          series.of(values).sum += by
+        observe(value, ...labels) {
+          series.of(labels).observe(value)
         },
+        at: (...labels) => series.of(labels),
       }
     },
 
-    histogram(metric) {
-      const { name, labels = [], bounds } = metric
-      const create = () => ({ sum: 0, counts: new Array<number>(bounds.length + 1).fill(0) })
-      const series = createSeries(options.seriesMax, labels.length, create)
-      add(metric, 'histogram', () =>
-        series.list().flatMap(([values, { sum, counts }]) => {
-          const own = pairs(labels, values)
-          let total = 0
-          const buckets = counts.map((count, at) => {
-            total += count
-            const bound = numberText(bounds[at] ?? Number.POSITIVE_INFINITY)
-            return line(`${name}_bucket`, [...own, ['le', bound]], total)
+    gauge(definition, read) {
+      metrics.push({ definition, read: () => seriesOf(read()) })
+    },
+
+    observeCounter(definition, read) {
+      const kept = treeOf(definition, () => ({ base: 0, latest: 0 }))
+      metrics.push({
+        definition,
+        read() {
+          for (const { labels, values } of seriesOf(read())) {
+            const cell = kept.of(labels)
+            const [latest = 0] = values
+            // The object that counted was replaced.
+            if (latest < cell.latest) cell.base += cell.latest
+            cell.latest = latest
+          }
+          return kept.list().map(([labels, { base, latest }]) => {
+            return { labels, values: [base + latest] }
           })
-          return [...buckets, line(`${name}_sum`, own, sum), line(`${name}_count`, own, total)]
-        }),
-      )
-      return {
-        observe(value, ...values) {
-          const found = series.of(values)
-          let bucket = 0
-          while (value > (bounds[bucket] ?? Number.POSITIVE_INFINITY)) bucket++
-          found.sum += value
-          found.counts[bucket] = (found.counts[bucket] ?? 0) + 1
         },
-      }
-    },
-
-    gauge(metric, read) {
-      const { name, labels = [], kind = 'gauge' } = metric
-      add(metric, kind, async () => {
-        const found = await read()
-        const samples: readonly Sample[] = typeof found === 'number' ? [[found]] : found
-        return samples.map(([value, ...values]) => line(name, pairs(labels, values), value))
       })
     },
 
-    async render() {
-      const rendered = await Promise.all(
-        metrics.map(async ({ head, lines }) => {
-          try {
-            return [head, ...(await lines())]
-          } catch {
-            return [head]
-          }
+    sharedGauge(definition, read) {
+      shared.push({ definition, read: async () => seriesOf(await read()) })
+    },
+
+    snapshot: () => metrics.flatMap(snapshotOf),
+
+    async snapshotWithShared() {
+      const late = Promise.all(
+        shared.map(async ({ definition, read }): Promise<MetricSnapshot[]> => {
+          const series = await orAfter(read(), sharedGaugeMsMax, null).catch(() => null)
+          return series === null ? [] : [{ definition, series }]
         }),
       )
-      return `${rendered.flat().join('\n')}\n`
+      const found = await late
+      return [...metrics.flatMap(snapshotOf), ...found.flat()]
     },
   }
 }
 
-/** One level per label, so that finding a value builds no key. */
-type SeriesNode<T> = { readonly children: Map<string, SeriesNode<T>>; value: T | null }
+function seriesOf(found: number | readonly Sample[]): SeriesSnapshot[] {
+  const samples: readonly Sample[] = typeof found === 'number' ? [[found]] : found
+  return samples.map(([value, ...labels]) => ({ labels, values: [value] }))
+}
 
-/** What is known under each combination of labels. */
-function createSeries<T>(seriesMax: number, labelCount: number, create: () => T) {
-  const root: SeriesNode<T> = { children: new Map(), value: null }
-  const known: (readonly [LabelValues, T])[] = []
-  const other: LabelValues = new Array<string>(labelCount).fill(otherLabel)
-
-  function of(values: LabelValues): T {
-    let node: SeriesNode<T> | undefined = root
-    for (const value of values) {
-      node = node.children.get(value)
-      if (node === undefined) break
-    }
-    return node?.value ?? add(values)
+/** One metric that cannot be read affects no other. */
+function snapshotOf({ definition, read }: Metric): MetricSnapshot[] {
+  try {
+    return [{ definition, series: read() }]
+  } catch {
+    return []
   }
-
-  function add(values: LabelValues): T {
-    if (known.length >= seriesMax && values !== other) return of(other)
-    let node = root
-    for (const value of values) {
-      const child = node.children.get(value) ?? { children: new Map(), value: null }
-      node.children.set(value, child)
-      node = child
-    }
-    node.value = create()
-    known.push([values, node.value])
-    return node.value
-  }
-  return { of, list: () => known }
-}
-
-function pairs(names: readonly string[], values: LabelValues): (readonly [string, string])[] {
-  return names.map((name, at) => [name, values[at] ?? ''] as const)
-}
-
-function labelText(labels: readonly (readonly [string, string])[]): string {
-  if (labels.length === 0) return ''
-  return `{${labels.map(([name, value]) => `${name}="${escapeLabel(value)}"`).join(',')}}`
-}
-
-function escapeLabel(value: string): string {
-  return value.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('"', '\\"')
-}
-
-function escapeHelp(text: string): string {
-  return text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
-}
-
-function numberText(value: number): string {
-  if (value === Number.POSITIVE_INFINITY) return '+Inf'
-  return value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value)
 }

@@ -6,6 +6,7 @@ import { sqlStateOf } from '#lib/sql-state.ts'
 import { withTimeLimit } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { MetricRegistry } from '#telemetry/metrics.ts'
+import { usageMetrics } from './metrics.ts'
 import {
   type Moment,
   type PendingUse,
@@ -25,7 +26,7 @@ type LedgerDeps = {
   write(batch: UsageBatch): Promise<unknown>
   priceOf: PriceOf
   log: Pick<Log, 'warn' | 'error'>
-  metrics: Pick<MetricRegistry, 'counter'>
+  metrics: Pick<MetricRegistry, 'counter' | 'gauge'>
   now: () => Date
 }
 
@@ -44,21 +45,13 @@ const closeMsMax = 5_000
  * result is unknown is repeated, so every record is written once.
  */
 export function createLedger({ write, priceOf, log, metrics, now }: LedgerDeps) {
-  const written = metrics.counter({
-    name: 'sluice_usage_records_written_total',
-    help: 'Records of the usage ledger that the database holds.',
-  })
-  const dropped = metrics.counter({
-    name: 'sluice_usage_records_dropped_total',
-    help: 'Records of the usage ledger that were lost because the database did not accept them.',
-  })
-  // Both exist from the start, so that their rates can be watched.
-  written.add(0)
-  dropped.add(0)
+  const written = metrics.counter(usageMetrics.written)
+  const dropped = metrics.counter(usageMetrics.dropped)
   let pending: PendingUse[] = []
   const batches: UsageBatch[] = []
   /** Records in `batches`. */
   let batched = 0
+  metrics.gauge(usageMetrics.pending, () => pending.length + batched)
   let timer: Timer | undefined
   let writing: Promise<void> | undefined
   let isClosed = false

@@ -3,6 +3,7 @@ import { type Foundation, module } from '#module.ts'
 import { usageEndpoints } from './endpoints.ts'
 import { createLedger } from './ledger.ts'
 import { rollUp, sweepUsage, vacuumUsage, writeBatch } from './ledger-store.ts'
+import { usageMetrics } from './metrics.ts'
 import { startUpkeep } from './upkeep.ts'
 import { createUsageStore } from './usage-store.ts'
 
@@ -10,6 +11,7 @@ import { createUsageStore } from './usage-store.ts'
 export const usageModule = module({
   name: 'usage',
   tags: { Usage: 'Who used which model, and how much.' },
+  metrics: [usageMetrics],
   start({ config, database, log, metrics, now }: Foundation) {
     const { enabled, retentionDays, rollupRetentionDays } = config.usage
     const ledger = createLedger({

@@ -10,10 +10,9 @@ test.each([
   ['/readyz', false, 200],
   ['/readyz', true, 503],
 ])('%s responds as documented (stopping: %p)', async (path, isStopping, status) => {
-  const metrics = { render: async () => '' }
   const endpoints = operationsEndpoints({
     config: { metrics: {} },
-    metrics,
+    scrapeMetrics: async () => '',
     draining: () => isStopping,
   })
   const app = mountEndpoints(endpoints, publicOnly)

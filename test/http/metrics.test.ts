@@ -24,19 +24,16 @@ async function start(options: GatewayOptions = {}): Promise<Gateway> {
   return gateway
 }
 
-/** By the name of the metric with its labels, without the worker. */
+/** By the name of the metric with its labels. */
 async function metricsOf(gateway: Gateway): Promise<Map<string, number>> {
   const answer = await fetch(`${gateway.url}/metrics`)
   expect(answer.status).toBe(200)
   expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
   const lines = (await answer.text()).split('\n').filter((line) => /^[a-z]/.test(line))
-  const worker = `worker="${process.pid}"`
   return new Map(
     lines.map((line) => {
-      const [, name = '', labels = '', value] = /^(\w+)\{(.*)\} (\S+)$/.exec(line) ?? []
-      expect(labels).toEndWith(worker)
-      const own = labels.slice(0, -worker.length).replace(/,$/, '')
-      return [own === '' ? name : `${name}{${own}}`, Number(value)] as const
+      const [, series = '', value] = /^(\w+(?:\{.*\})?) (\S+)$/.exec(line) ?? []
+      return [series, Number(value)] as const
     }),
   )
 }
@@ -190,7 +187,7 @@ test.if(outside !== undefined)('a remote client without a token is refused', asy
       mountEndpoints(
         operationsEndpoints({
           config: { metrics: {} },
-          metrics: { render: async () => '' },
+          scrapeMetrics: async () => '',
           draining: () => false,
         }),
         {

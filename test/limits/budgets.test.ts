@@ -40,6 +40,7 @@ function open(scopes: Partial<BudgetScopes>, start = '2026-11-23T22:00:00Z') {
     async warn(warning) {
       warnings.push(warning)
     },
+    onRefused() {},
     log: quietLog,
     clockMs: () => nowMs,
     now: () => at,

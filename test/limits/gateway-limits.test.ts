@@ -27,7 +27,7 @@ test('without limits no response has rate-limit headers', async () => {
   const here = await start({})
   const response = await here.post('/v1/responses', input)
   expect(headersOf(response, 'x-ratelimit')).toEqual({})
-  expect(await here.deps.metrics.render()).not.toContain('sluice_limit_refusals_total{')
+  expect(await here.deps.scrapeMetrics('prometheus')).not.toContain('sluice_limit_refusals_total{')
 })
 
 test('responses, whole and streamed, have the headers of OpenAI, and 429 their body', async () => {
@@ -60,7 +60,7 @@ test('responses, whole and streamed, have the headers of OpenAI, and 429 their b
   expect(Number(refused.headers.get('retry-after'))).toBeWithin(1, 31)
   expect(refused.headers.get('x-should-retry')).toBe('true')
   expect(refused.headers.get('x-ratelimit-remaining-requests')).toBe('0')
-  expect(await here.deps.metrics.render()).toContain(
+  expect(await here.deps.scrapeMetrics('prometheus')).toContain(
     'sluice_limit_refusals_total{scope="user",limit="requests_per_minute"',
   )
 })

@@ -123,7 +123,7 @@ describe('the list', () => {
   test('has its numbers in the metrics too', async () => {
     const { first } = await open()
     await ask(first)
-    const metrics = await first.deps.metrics.render()
+    const metrics = await first.deps.scrapeMetrics('prometheus')
     expect(metrics).toMatch(/sluice_upstream_attempts_total\{upstream="upstream-0".*\} 1\n/)
     expect(metrics).toMatch(
       /sluice_upstream_state\{upstream="upstream-0",state="available".*\} 1\n/,

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from 'bun:test'
 import { createMetricRegistry } from '#telemetry/metrics.ts'
+import { renderMetrics } from '#telemetry/metrics-text.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 import { createLedger, type UsageBatch } from '#usage/ledger.ts'
 import type { SpeechUse } from '#usage/record.ts'
@@ -11,7 +12,7 @@ let metrics: ReturnType<typeof createMetricRegistry>
 
 beforeEach(() => {
   jest.useFakeTimers()
-  metrics = createMetricRegistry({ seriesMax: 10, labels: {} })
+  metrics = createMetricRegistry({ seriesMax: 10 })
 })
 afterEach(() => {
   jest.useRealTimers()
@@ -47,7 +48,7 @@ async function pass(ms: number): Promise<void> {
 }
 
 async function counted(): Promise<{ written: number; dropped: number }> {
-  const text = await metrics.render()
+  const text = renderMetrics(metrics.snapshot(), 'prometheus')
   const value = (name: string) =>
     Number(new RegExp(`^sluice_usage_records_${name}_total (\\d+)`, 'm').exec(text)?.[1])
   return { written: value('written'), dropped: value('dropped') }

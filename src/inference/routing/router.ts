@@ -7,7 +7,7 @@ import { type CapacityQueue, refusingQueue } from './capacity-queue.ts'
 import { checkUpstream, type Probes } from './checks.ts'
 import { isSilence, wasNotSent } from './outcome.ts'
 import { defaultHealthSettings, type HealthSettings } from './settings.ts'
-import { Slot, type SlotOwner } from './slot.ts'
+import { type OnAttemptEnded, Slot, type SlotOwner } from './slot.ts'
 import { type OnHealthChange, type TargetState, UpstreamState } from './state.ts'
 import {
   hasCapacity,
@@ -34,6 +34,7 @@ export type RouterOptions = {
   /** Without them, ejections end by time alone. */
   readonly probes?: Probes
   readonly onHealthChange?: OnHealthChange
+  readonly onAttemptEnded?: OnAttemptEnded
 }
 
 /**
@@ -52,7 +53,8 @@ export function createRouter(options: RouterOptions = {}) {
   const given = options.settings ?? defaultHealthSettings
   const settings = { ...given, probe: given.probe && probes !== null }
   const upstreams = new Map<string, UpstreamState>()
-  const owner: SlotOwner = { nowMs, slotEnded: queue.ended }
+  const { onAttemptEnded } = options
+  const owner: SlotOwner = { nowMs, slotEnded: queue.ended, onAttemptEnded }
 
   const upstreamState = (upstream: Upstream): UpstreamState => {
     const known = upstreams.get(upstream.name)

@@ -1,5 +1,6 @@
 import type { Usage } from '#inference/events.ts'
 import type { ModelCall } from '#inference/inference.ts'
+import type { CallKind } from '#inference/open-call.ts'
 import type { Target } from '#inference/upstream.ts'
 import type { Cancellation } from '#lib/cancellation.ts'
 import type { AppError } from '#lib/errors.ts'
@@ -7,7 +8,14 @@ import { blameOf, isSilence } from './outcome.ts'
 import type { TargetState } from './state.ts'
 import type { Tried } from './usable.ts'
 
-export type SlotOwner = { nowMs(): number; slotEnded(slot: Slot): void }
+export type SlotOwner = {
+  nowMs(): number
+  slotEnded(slot: Slot): void
+  readonly onAttemptEnded?: OnAttemptEnded | undefined
+}
+
+/** Called once for each attempt. */
+export type OnAttemptEnded = (slot: Slot, failure: AppError | null, nowMs: number) => void
 
 /**
  * One attempt at a target, and its place among the requests in flight there. `end` must be called once;
@@ -20,6 +28,8 @@ export class Slot {
   /** The earlier attempts of the call. */
   readonly tried: Tried
   readonly startedAtMs: number
+  /** Set by the caller, as `form`. */
+  kind: CallKind = 'generate'
   /** What the first output of this attempt is. The time of a token count says nothing. */
   form: 'first-event' | 'whole' | 'count' = 'first-event'
   /** Ends the attempt when its upstream is found to be silent. Set by the caller. */
@@ -94,7 +104,9 @@ export class Slot {
       state.health.endTrial()
       upstream.health.endTrial()
     }
-    this.#owner.slotEnded(this)
+    const owner = this.#owner
+    owner.slotEnded(this)
+    owner.onAttemptEnded?.(this, failure, owner.nowMs())
   }
 
   #heard(nowMs: number) {

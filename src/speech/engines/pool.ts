@@ -30,7 +30,9 @@ const failureBackoff = { firstMs: 1_000, maxMs: 60_000 }
 type PooledEngine = {
   readonly engine: Engine
   sessions: number
+  /** Consecutive ones. */
   failures: number
+  failuresTotal: number
   /** Tried last until then, by the clock of `performance.now()`. */
   backoffUntil: number
 }
@@ -54,7 +56,13 @@ export class EnginePool {
 
   constructor(engines: readonly Engine[], log: Log) {
     this.engines = engines
-    this.#pooled = engines.map((engine) => ({ engine, sessions: 0, failures: 0, backoffUntil: 0 }))
+    this.#pooled = engines.map((engine) => ({
+      engine,
+      sessions: 0,
+      failures: 0,
+      failuresTotal: 0,
+      backoffUntil: 0,
+    }))
     this.languages = languages.filter((language) =>
       engines.some((engine) => engine.languages.includes(language)),
     )
@@ -85,6 +93,18 @@ export class EnginePool {
       }
     }
     throw last
+  }
+
+  /** The load and health of each engine in this process. */
+  states() {
+    const now = performance.now()
+    return this.#pooled.map(({ engine, sessions, failuresTotal, backoffUntil }) => ({
+      name: engine.name,
+      sessions,
+      sessionsMax: engine.limits.sessionsMax,
+      failuresTotal,
+      isInBackoff: backoffUntil > now,
+    }))
   }
 
   async close(): Promise<void> {
@@ -158,6 +178,7 @@ function recordSuccess(pooled: PooledEngine): void {
 function recordFailure(pooled: PooledEngine, error: EngineError, log: Log): void {
   if (error.kind === 'busy' || error.kind === 'limit') return
   pooled.failures += 1
+  pooled.failuresTotal += 1
   const pauseMs = jitteredBackoffMs(pooled.failures, failureBackoff)
   pooled.backoffUntil = performance.now() + pauseMs
   log.warn('speech engine failed, using it last', {

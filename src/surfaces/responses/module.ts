@@ -9,6 +9,7 @@ import type { Limits } from '#limits/admission.ts'
 import type { ModelResolver } from '#models/model-resolver.ts'
 import { type Foundation, module } from '#module.ts'
 import { type Conversations, createConversations } from '#responses/conversation-store.ts'
+import { responseMetrics } from '#responses/metrics.ts'
 import { createResponseRuns, type ResponseRuns } from '#responses/runs.ts'
 import { createResponseStore, type ResponseStore } from '#responses/store.ts'
 import type { Collections } from '#retrieval/collections/create-collections.ts'
@@ -49,6 +50,7 @@ export const responsesModule = module({
     Responses: 'Generations, whole or streamed, over HTTP and WebSocket.',
     Conversations: 'Items shared by several responses.',
   },
+  metrics: [responseMetrics],
   async start({
     config,
     settings,
@@ -73,10 +75,7 @@ export const responsesModule = module({
       log,
       now,
     })
-    metrics.gauge(
-      { name: 'sluice_responses_running', help: 'Stored responses in progress.' },
-      runs.running,
-    )
+    metrics.gauge(responseMetrics.running, runs.running)
     return {
       services: { responses, runs, conversations: createConversations(database, storing) },
       close: () => runs.close(),
