@@ -2,11 +2,16 @@
  * `bun run build` writes what is released into `dist`: the npm package, which is also the bundle, and
  * the single binary of this platform.
  */
-import { chmodSync, cpSync, mkdirSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type BunPlugin, zstdCompress } from 'bun'
 import manifest from '../package.json' with { type: 'json' }
+import { codings, compressWith } from '../src/console/compress.ts'
+import type { EmbeddedFile } from '../src/console/embedded-files.ts'
+import { readManifest } from '../src/console/files.ts'
+import { buildConsole } from './build-console.ts'
 import { releaseManifest } from './release-manifest.ts'
 import { renderSbom } from './sbom.ts'
 
@@ -49,6 +54,40 @@ const inlineMigrations: BunPlugin = {
   },
 }
 
+/** Likewise for the built console. */
+const embedConsole: BunPlugin = {
+  name: 'embed the console',
+  setup(build) {
+    build.onLoad({ filter: /\/src\/console\/embedded-files\.ts$/ }, async () => {
+      consoleFiles ??= packConsole()
+      const files = JSON.stringify(await consoleFiles)
+      return { contents: `export const embeddedFiles = ${files}`, loader: 'js' }
+    })
+  },
+}
+let consoleFiles: Promise<readonly EmbeddedFile[]> | undefined
+
+async function packConsole(): Promise<EmbeddedFile[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-console-'))
+  try {
+    await buildConsole(folder)
+    const listed = await readManifest(folder)
+    return await Promise.all(
+      listed.map(async ({ path, type }) => {
+        const content = await Bun.file(join(folder, path)).bytes()
+        const [br, zstd, gzip] = await Promise.all(
+          codings.map(async (coding) =>
+            Buffer.from(await compressWith(coding, content)).toString('base64'),
+          ),
+        )
+        return { path, type, br: br ?? '', zstd: zstd ?? '', gzip: gzip ?? '' }
+      }),
+    )
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
 const common = {
   entrypoints,
   root,
@@ -58,7 +97,7 @@ const common = {
   minify: { whitespace: true, syntax: true, identifiers: false },
   naming: { entry: '[name].[ext]', chunk: 'chunk-[hash].[ext]', asset: '[name]-[hash].[ext]' },
   external,
-  plugins: [compressFiles, inlineMigrations],
+  plugins: [compressFiles, inlineMigrations, embedConsole],
 } satisfies Partial<Bun.BuildConfig>
 
 const { values } = parseArgs({

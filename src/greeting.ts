@@ -2,25 +2,30 @@ import { signDevelopmentToken } from './auth/tokens.ts'
 import { clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
 import { commandLine } from './lib/own-program.ts'
+import { codeSessionS } from './sessions/start-codes.ts'
 
-/** The validity of the printed token: 30 days. */
-const tokenValidS = 2_592_000
-
-/** Printed at the start without an identity provider: a token and a working request. */
-export async function renderGreeting(config: Config, port: number): Promise<string> {
+/** Printed at the start without an identity provider: a link that logs in, a token and a working request. */
+export async function renderGreeting(
+  config: Config,
+  { port, code }: { port: number; code: string },
+): Promise<string> {
   const token = await signDevelopmentToken(config, {
     subject: 'dev',
     groups: ['admins'],
-    validS: tokenValidS,
+    validS: codeSessionS,
     now: clock.now(),
   })
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
   const model = config.upstream.length === 0 ? 'demo' : '<a model of GET /v1/models>'
+  const origin = `http://${host}:${port}`
+  const link = config.console.enabled
+    ? `\n\nConsole (this link logs in once): ${origin}/console/#code=${code}`
+    : ''
   return `
-Sluice listens on http://${host}:${port}. No identity provider is configured, so this is a
-development token; create others with: ${commandLine('token')} --sub NAME --groups a,b
+Sluice listens on ${origin}. No identity provider is configured, so this is a
+development token; create others with: ${commandLine('token')} --sub NAME --groups a,b${link}
 
-curl -N http://${host}:${port}/v1/responses \\
+curl -N ${origin}/v1/responses \\
   -H 'Authorization: Bearer ${token}' \\
   -H 'Content-Type: application/json' \\
   -d '{"model": "${model}", "input": "Say hello.", "stream": true}'

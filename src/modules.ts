@@ -6,6 +6,7 @@ import { authModule } from './auth/module.ts'
 import { brandingModule } from './branding/module.ts'
 import { clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
+import { consoleModule } from './console/module.ts'
 import { directoryModule } from './directory/module.ts'
 import { embeddingModule } from './embedding/module.ts'
 import { filesModule } from './files/module.ts'
@@ -20,6 +21,7 @@ import { startFetching } from './outbound/start-fetching.ts'
 import { rerankModule } from './rerank/module.ts'
 import { retrievalModule } from './retrieval/module.ts'
 import { sealingModule } from './sealing/module.ts'
+import { sessionsModule } from './sessions/module.ts'
 import { settingsModule } from './settings/module.ts'
 import { createSettings } from './settings/settings.ts'
 import { speechModule } from './speech/module.ts'
@@ -39,6 +41,7 @@ const list = [
   apiKeysModule,
   directoryModule,
   sealingModule,
+  sessionsModule,
   usageModule,
   agentsModule,
   limitsModule,
@@ -58,6 +61,7 @@ const list = [
   settingsModule,
   translationsModule,
   brandingModule,
+  consoleModule,
 ] as const
 
 type ServicesOf<M> = M extends Module<never, infer Services, never> ? Services : never

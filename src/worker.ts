@@ -63,7 +63,10 @@ export async function serve(
   const { port } = listener
   notifySupervisor({ type: 'ready', port })
   log.info('listening', { host: config.host, port, database: database.kind })
-  if (printGreeting) process.stderr.write(await renderGreeting(config, port))
+  if (printGreeting) {
+    const code = await services.startCodes.create()
+    process.stderr.write(await renderGreeting(config, { port, code }))
+  }
 
   if ((await stopRequested) === 'orphaned') {
     log.warn('supervisor gone, releasing the port')

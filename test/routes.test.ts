@@ -11,7 +11,15 @@ import { readFailure } from '#test/support/refusals.ts'
 /** The only public routes; metrics have their own rule. */
 const probes = ['/', '/compat', '/livez', '/readyz']
 const pages = ['/docs', '/openapi.json', '/scalar']
-const publicPaths = [...probes, ...pages, '/docs/assets/:hash/:name', '/metrics']
+const browserPaths = ['/v1/session']
+  '/v1/session',
+  '/login',
+  '/login/callback',
+  '/logout',
+  '/console',
+  '/console/*',
+]
+const publicPaths = [...probes, ...pages, ...browserPaths, '/docs/assets/:hash/:name', '/metrics']
 
 /** Every kind of principal, by group: each permission alone, and all together. */
 const groups: Readonly<Record<string, Permission[]>> = {

@@ -20,9 +20,11 @@ const scopesByTag: Readonly<Record<string, Scope | null>> = {
   Directory: 'admin',
   Embeddings: 'admin',
   'Model installer': 'admin',
+  Sessions: 'admin',
   Upstreams: 'admin',
   Usage: 'admin',
   Branding: null,
+  Console: null,
   Operations: null,
   Translations: null,
 }

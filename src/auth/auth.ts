@@ -1,3 +1,4 @@
+import type { JWTPayload } from 'jose'
 import type { Audit } from '#audit/store.ts'
 import type { Config } from '#config/schema.ts'
 import { assert, assertNever } from '#lib/assert.ts'
@@ -10,9 +11,11 @@ import { createGroupRights } from './groups.ts'
 import { createKeyPrincipals } from './key-principals.ts'
 import { shippedGroups } from './permissions.ts'
 import type { Principal } from './principal.ts'
+import { createSessionPrincipals } from './session-principals.ts'
+import { createSessions } from './sessions.ts'
 import { type AuthDatabase, type Change, createAuthStore } from './store.ts'
 import { createTokenPrincipals } from './token-principals.ts'
-import { createTokenVerifier } from './tokens.ts'
+import { createTokenVerifier, readClaims } from './tokens.ts'
 import { createWatchers } from './watchers.ts'
 
 export type Auth = Awaited<ReturnType<typeof createAuth>>
@@ -21,7 +24,7 @@ export type Auth = Awaited<ReturnType<typeof createAuth>>
 export type Changes = Auth['changes']
 
 export type AuthDeps = {
-  config: Pick<Config, 'jwt' | 'apiKeys' | 'groups' | 'platformVersion'>
+  config: Pick<Config, 'jwt' | 'apiKeys' | 'groups' | 'platformVersion' | 'login'>
   database: AuthDatabase
   audit: Pick<Audit, 'record'>
   log: Log
@@ -46,6 +49,8 @@ export async function createAuth(deps: AuthDeps) {
   const verifier = createTokenVerifier({ settings: config.jwt, now, fetch: deps.fetch, log })
   const watchers = createWatchers()
   const onIdpGroupsChanged = (userId: string) => notify({ what: 'idp_groups', id: userId })
+  const idleMs = config.login.idleS * 1000
+  const browsers = createSessionPrincipals({ store, groups, now, log, cacheMs, idleMs })
   const tokens = createTokenPrincipals({ verifier, store, groups, now, log, onIdpGroupsChanged })
 
   /** Applies a change to this process: to its caches, then to its open connections. */
@@ -58,15 +63,20 @@ export async function createAuth(deps: AuthDeps) {
     switch (what) {
       case 'key':
         return keys.invalidate({ keyId: id })
+      case 'session':
+        return browsers.invalidate({ userId: id })
       case 'idp_groups':
+        browsers.invalidate({ userId: id })
         return keys.invalidate({ userId: id })
       case 'user':
         keys.invalidate({ userId: id })
+        browsers.invalidate({ userId: id })
         return tokens.invalidate({ userId: id })
       case 'groups':
         return groups.reload()
       case 'all':
         keys.invalidate()
+        browsers.invalidate()
         tokens.invalidate()
         return groups.reload()
       default:
@@ -87,9 +97,9 @@ export async function createAuth(deps: AuthDeps) {
   async function authenticate(read: () => Credential): Promise<Principal> {
     try {
       const credential = read()
-      return credential.kind === 'jwt'
-        ? await tokens.authenticate(credential.token)
-        : await keys.authenticate(credential.key)
+      if (credential.kind === 'jwt') return await tokens.authenticate(credential.token)
+      if (credential.kind === 'session') return await browsers.authenticate(credential.secret)
+      return await keys.authenticate(credential.key)
     } catch (error) {
       if (error instanceof AppError) onFailure(error.kind)
       throw error
@@ -102,18 +112,33 @@ export async function createAuth(deps: AuthDeps) {
   })
   await notify({ what: 'groups', id: '' })
   // Before 1.2.1 the platform's gateway treated every bearer value as a JWT.
-  const rules = { bearerKeys: config.platformVersion !== '1.2.0' }
+  const { publicUrl } = config.login
+  const rules = { bearerKeys: config.platformVersion !== '1.2.0', publicUrl }
   const onChanged = (keyId: string) => notify({ what: 'key', id: keyId })
   return {
     /** Throws an `AppError` of status 401, or 503 if the credential cannot be verified. */
     authenticate: (request: Request) => authenticate(() => readCredential(request, rules)),
     /** The principal of a bare token, as a WebSocket sends it: a JWT or an API key. */
     authenticateToken: (token: string) => authenticate(() => readToken(token)),
+    /** The principal of the value of a cookie. */
+    authenticateSession: (secret: string) => authenticate(() => ({ kind: 'session', secret })),
     /** The principal of work that runs later than its request. */
     currentPrincipal: createCurrentPrincipals({ store, groups, now }),
     /** Authorises an open connection again after each change that may concern it. */
     watch: watchers.watch,
     keys: createApiKeys({ store, now, pepper, audit, onChanged }),
+    sessions: createSessions({
+      store,
+      now,
+      onIdpGroupsChanged,
+      onChanged: (userId) => notify({ what: 'session', id: userId }),
+    }),
+    /** Sets what happens when the tokens behind a session have expired. */
+    renewSessionsWith: browsers.renewWith,
+    /** Verifies a token of the identity provider; throws `invalid_token`. */
+    verifyToken: verifier.verify,
+    /** The claims of an id token, whose signature and audience were checked. */
+    readClaims: (payload: JWTPayload) => readClaims(payload, { settings: config.jwt, now }),
     changes: {
       /** Notifies every process when this transaction is committed. */
       notifyOnCommit: store.notifyOnCommit,
@@ -122,6 +147,7 @@ export async function createAuth(deps: AuthDeps) {
     },
     async close(): Promise<void> {
       verifier.close()
+      await browsers.close()
       await keys.close()
     },
   }

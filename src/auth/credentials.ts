@@ -1,5 +1,6 @@
 import { AppError } from '#lib/errors.ts'
 import { apiKeyPrefix } from './key-format.ts'
+import { cookieName, ownOrigin, readCookie, requireSameOrigin } from './session-cookie.ts'
 
 /** Verified credentials that are cached, about 1 KB each, by the hash of the whole credential. */
 export const credentialsCachedMax = 10_000
@@ -7,6 +8,8 @@ export const credentialsCachedMax = 10_000
 export type Credential =
   | { readonly kind: 'api-key'; readonly key: string }
   | { readonly kind: 'jwt'; readonly token: string }
+  /** The cookie of a browser. */
+  | { readonly kind: 'session'; readonly secret: string }
 
 /** The message of the gateway in front of platforms before 1.2.1; clients match it. */
 export const notThreeParts = 'Jwt is not in the form of Header.Payload.Signature'
@@ -16,10 +19,11 @@ const howToSend =
 
 /**
  * The credential of a request. `X-Api-Key` takes precedence without fallback: an invalid key beside
- * a valid token is refused, while an empty value counts as absent. A WebSocket client, which often cannot set headers, may send it in the
- * query parameter `token` or, like browser SDKs, in the name of a subprotocol.
+ * a valid token is refused, while an empty value counts as absent. A WebSocket client, which often cannot
+ * set headers, may send it in the query parameter `token` or, like browser SDKs, in the name of a
+ * subprotocol. A cookie counts only without any of them.
  */
-export function readCredential(request: Request, rules: { bearerKeys: boolean }): Credential {
+export function readCredential(request: Request, rules: CredentialRules): Credential {
   const { headers } = request
   if (isUpgrade(request)) {
     const token = new URL(request.url).searchParams.get('token') || readProtocolToken(headers)
@@ -29,11 +33,27 @@ export function readCredential(request: Request, rules: { bearerKeys: boolean })
   if (key) return { kind: 'api-key', key }
   const authorization = headers.get('authorization')
   const bearer = authorization && /^bearer +(.+)$/i.exec(authorization)?.[1]
-  if (!bearer) throw new AppError('missing_credentials', howToSend)
+  if (!bearer) return readSession(request, rules)
   if (!rules.bearerKeys && bearer.startsWith(apiKeyPrefix)) {
     throw new AppError('invalid_token', notThreeParts)
   }
   return readToken(bearer)
+}
+
+type CredentialRules = {
+  readonly bearerKeys: boolean
+  /** The origin of the gateway for browsers, if it is not that of the request. */
+  readonly publicUrl?: string | undefined
+}
+
+/** Throws `csrf_refused` if another site may have sent the cookie. */
+function readSession(request: Request, { publicUrl }: CredentialRules): Credential {
+  if (!request.headers.has('cookie')) throw new AppError('missing_credentials', howToSend)
+  const origin = ownOrigin(request, publicUrl)
+  const secret = readCookie(request, cookieName('session', origin))
+  if (!secret) throw new AppError('missing_credentials', howToSend)
+  requireSameOrigin(request, { origin, isUpgrade: isUpgrade(request) })
+  return { kind: 'session', secret }
 }
 
 export function isUpgrade({ headers }: Request): boolean {

@@ -13,8 +13,22 @@ export type Principal = {
   readonly name: string | null
   readonly groups: readonly string[]
   readonly permissions: ReadonlySet<Permission>
-  readonly credential: { readonly kind: 'jwt' } | KeyCredential
+  readonly credential: TokenCredential | KeyCredential
 }
+
+/** A token of the identity provider, or the session of a browser that it began. */
+export type TokenCredential = {
+  readonly kind: 'jwt'
+  readonly session?: {
+    readonly id: string
+    readonly method: LoginMethod
+    readonly createdAt: Date
+    readonly expiresAt: Date
+  }
+}
+
+/** At an identity provider, with a token, or with the code of a printed link. */
+export type LoginMethod = 'oidc' | 'token' | 'code'
 
 /** An API key and what it is restricted to; null: not at all. */
 export type KeyCredential = {
@@ -71,7 +85,9 @@ export function userIdOf(subject: string): string {
 }
 
 /** A valid credential of a user that an administrator disabled. */
-export function userDisabled(kind: 'invalid_token' | 'invalid_api_key'): AppError {
+export function userDisabled(
+  kind: 'invalid_token' | 'invalid_api_key' | 'invalid_session',
+): AppError {
   return new AppError(kind, 'This user was disabled by an administrator.', {
     code: 'user_disabled',
   })

@@ -7,6 +7,7 @@ import { createHolderTable } from './holder-store.ts'
 import { createKeyTable, membershipOf } from './key-store.ts'
 import { createKeyUseTable, lastSeenGrainMs } from './key-use-store.ts'
 import { groupsPermission, type Permission, shippedAdmins } from './permissions.ts'
+import { createSessionTable } from './session-store.ts'
 
 /** Queries on the path of a request fail fast with `service_unavailable`. */
 export type AuthStore = ReturnType<typeof createAuthStore>
@@ -14,13 +15,13 @@ export type AuthStore = ReturnType<typeof createAuthStore>
 export type AuthDatabase = Pick<Database, 'drizzle' | 'listen' | 'notify' | 'notifyOnCommit'>
 
 /**
- * A change that invalidates caches: of a key; of the claim values of a user; of another field of a
- * user; of groups; or of everything, after missed notifications.
+ * A change that invalidates caches: of a key; of the sessions of a user; of the claim values of a user;
+ * of another field of a user; of groups; or of everything, after missed notifications.
  */
 export type Change = { readonly what: ChangeKind; readonly id: string }
 type ChangeKind = (typeof changeKinds)[number]
 
-const changeKinds = ['key', 'idp_groups', 'user', 'groups', 'all'] as const
+const changeKinds = ['key', 'session', 'idp_groups', 'user', 'groups', 'all'] as const
 
 /** A transaction that can send notifications. */
 type NotifyHandle = Parameters<Database['notifyOnCommit']>[0]
@@ -57,6 +58,7 @@ export function createAuthStore(database: AuthDatabase) {
     ...createKeyTable(drizzle, query),
     ...createKeyUseTable(drizzle),
     ...createHolderTable(drizzle, query),
+    ...createSessionTable(drizzle, query),
   }
 }
 

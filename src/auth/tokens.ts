@@ -148,7 +148,11 @@ function refusal(token: string, { settings, now }: TokenVerifierOptions, cause?:
   return invalid("The token's signature is not valid.", cause)
 }
 
-function readClaims(payload: JWTPayload, { settings, now }: TokenVerifierOptions): TokenClaims {
+/** Throws `invalid_token` for claims that no user can have. */
+export function readClaims(
+  payload: JWTPayload,
+  { settings, now }: Pick<TokenVerifierOptions, 'settings' | 'now'>,
+): TokenClaims {
   const issuedAtS = payload.iat ?? 0
   if (issuedAtS > now().getTime() / 1000 + settings.clockSkewS) throw notYetValid()
   if (!isName(payload.sub)) throw invalid('The token does not name its subject (sub).')

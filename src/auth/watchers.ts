@@ -40,6 +40,7 @@ export function createWatchers() {
 function mayConcern({ what, id }: Change, holder: Holder | null): boolean {
   if (holder === null) return true
   if (what === 'key') return holder.keyId === id
+  if (what === 'session') return holder.keyId === null && holder.userId === id
   if (what === 'user' || what === 'idp_groups') return holder.userId === id
   return true
 }

@@ -8,6 +8,7 @@ import { isRecord, type JsonObject } from '#lib/json.ts'
 import { suggestionFor } from '#lib/suggestion.ts'
 import { modelsFaults } from '#models/config.ts'
 import { sealingFaults } from '#sealing/config.ts'
+import { loginFaults } from '#sessions/config.ts'
 import { speechFaults } from '#speech/config.ts'
 import { translationsFaults } from '#translations/config.ts'
 import { adoptFormerNames } from './former-names.ts'
@@ -33,6 +34,7 @@ export type ConfigCheck = (config: Config) => Iterable<string>
 
 const keyChecks: readonly ConfigCheck[] = [
   authFaults,
+  loginFaults,
   processFaults,
   sealingFaults,
   modelsFaults,

@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { auditKeys } from '#audit/config.ts'
 import { authKeys } from '#auth/config.ts'
 import { brandingKeys } from '#branding/config.ts'
+import { consoleKeys } from '#console/config.ts'
 import { docsKeys } from '#docs/config.ts'
 import { filesKeys } from '#files/config.ts'
 import { hostedToolKeys, hostedToolLimits } from '#hosted-tools/config.ts'
@@ -12,6 +13,7 @@ import { metricsKeys } from '#operations/config.ts'
 import { responsesKeys } from '#responses/config.ts'
 import { retrievalKeys } from '#retrieval/config.ts'
 import { sealingKeys } from '#sealing/config.ts'
+import { loginKeys } from '#sessions/config.ts'
 import { speechKeys } from '#speech/config.ts'
 import { storageKeys } from '#storage/config.ts'
 import { translationsKeys } from '#translations/config.ts'
@@ -127,6 +129,7 @@ export const configSchema = Type.Object(
     }),
     ...budgetKeys,
     ...authKeys,
+    ...loginKeys,
     ...modelsKeys,
     ...responsesKeys,
     ...sealingKeys,
@@ -142,6 +145,7 @@ export const configSchema = Type.Object(
     ...usageKeys,
     ...metricsKeys,
     ...docsKeys,
+    ...consoleKeys,
   },
   { additionalProperties: false },
 )

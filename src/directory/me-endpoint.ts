@@ -22,7 +22,7 @@ export function meEndpoint(): Endpoint {
 const oneOf = <Value extends string>(...values: Value[]) =>
   Type.Union(values.map((value) => Type.Literal(value)))
 
-const callerRecord = Type.Object(
+export const callerRecord = Type.Object(
   {
     id: Type.String({ format: 'uuid' }),
     object: Type.Literal('user'),
@@ -42,9 +42,9 @@ const callerRecord = Type.Object(
   },
   { $id: 'Caller' },
 )
-type CallerRecord = Static<typeof callerRecord>
+export type CallerRecord = Static<typeof callerRecord>
 
-function renderCaller(principal: Principal): CallerRecord {
+export function renderCaller(principal: Principal): CallerRecord {
   const { userId, subject, name, groups, permissions, credential } = principal
   return {
     id: userId,
@@ -59,7 +59,7 @@ function renderCaller(principal: Principal): CallerRecord {
   }
 }
 
-const callerExample: CallerRecord = {
+export const callerExample: CallerRecord = {
   id: '5f2b1c9e-7a34-8d60-9e11-c4a8b7d20f35',
   object: 'user',
   kind: 'user',

@@ -25,6 +25,8 @@ const verbs: Readonly<Record<string, string>> = {
 const exceptions: Readonly<Record<string, string>> = {
   'get /v1/embeddings/reindex': 'listEmbeddingsReindexes',
   'post /v1/branding/logo': 'uploadBrandingLogo',
+  'post /v1/session': 'logIn',
+  'delete /v1/session': 'logOut',
   'post /v1/files/children': 'queryFilesChildren',
   'post /v1/responses/input_tokens': 'countResponseInputTokens',
   'post /compat/v1/messages/count_tokens': 'countCompatMessageTokens',

@@ -29,6 +29,7 @@ const kinds = {
   missing_credentials: { status: 401, type: 'authentication_error' },
   invalid_api_key: { status: 401, type: 'authentication_error' },
   invalid_token: { status: 401, type: 'authentication_error' },
+  invalid_session: { status: 401, type: 'authentication_error' },
   permission_denied: { status: 403, type: 'permission_error' },
   jwt_required: { status: 403, type: 'permission_error' },
   // Missing and conflicting resources

@@ -30,8 +30,7 @@ const paths = ['/compat/v1/messages', '/compat/messages', '/compat/v1/v1/message
 export function messageEndpoints(deps: MessageEndpointsDeps): Endpoint[] {
   return [
     ...paths.flatMap((path) => [createEndpoint(path, deps), countEndpoint(path, deps)]),
-    probeEndpoint('/'),
-    probeEndpoint('/compat'),
+    probeEndpoint(),
   ]
 }
 
@@ -110,11 +109,11 @@ function countEndpoint(path: string, { service }: MessageEndpointsDeps): Endpoin
   })
 }
 
-/** Some clients check the root of the base URL or of the host before their first request. */
-function probeEndpoint(path: string): Endpoint {
+/** Some clients check the base URL before their first request. */
+function probeEndpoint(): Endpoint {
   return endpoint({
     method: 'GET',
-    path,
+    path: '/compat',
     permission: 'public',
     tag: 'Operations',
     summary: 'Check that the server is reachable',

@@ -1,0 +1,59 @@
+import type { Auth } from '#auth/auth.ts'
+import {
+  cookieName,
+  hashSecret,
+  ownOrigin,
+  readCookie,
+  renderCookie,
+} from '#auth/session-cookie.ts'
+import type { NewLogin } from '#auth/sessions.ts'
+import type { Config } from '#config/schema.ts'
+import { AppError } from '#lib/errors.ts'
+import { loopbackHost } from './config.ts'
+
+type BrowserDeps = {
+  auth: Pick<Auth, 'sessions'>
+  config: Pick<Config, 'login'>
+  now: () => Date
+}
+
+/** Begins the session of a browser and ends the one that it had; returns its secret, and its cookie. */
+export async function beginSession(
+  { auth, config, now }: BrowserDeps,
+  request: Request,
+  login: Omit<NewLogin, 'userAgent'>,
+): Promise<{ secret: string; cookie: string }> {
+  const origin = requireSafeOrigin(request, config)
+  const userAgent = request.headers.get('user-agent') ?? ''
+  // A new secret with every login: one that was planted before it gives no access afterwards.
+  const secret = await auth.sessions.create({ ...login, userAgent })
+  const former = readCookie(request, cookieName('session', origin))
+  if (former) await auth.sessions.end({ hash: hashSecret(former) })
+  const maxAgeS = Math.floor((login.expiresAt.getTime() - now().getTime()) / 1000)
+  return {
+    secret,
+    cookie: renderCookie('session', secret, { origin, maxAgeS, sameSite: 'Strict' }),
+  }
+}
+
+/** The cookie that deletes that of the session. */
+export function endedCookie(request: Request, { login }: Pick<Config, 'login'>): string {
+  const origin = ownOrigin(request, login.publicUrl)
+  return renderCookie('session', '', { origin, maxAgeS: 0, sameSite: 'Strict' })
+}
+
+/**
+ * The origin of the gateway for the browser. Over plain http a session could be read by everybody on
+ * the way, so it needs `login.public_url`, except on this machine.
+ */
+export function requireSafeOrigin(request: Request, { login }: Pick<Config, 'login'>): string {
+  const origin = ownOrigin(request, login.publicUrl)
+  const { protocol, hostname } = new URL(origin)
+  const isSafe =
+    protocol === 'https:' || login.publicUrl !== undefined || loopbackHost.test(hostname)
+  if (!isSafe) throw new AppError('permission_denied', insecure, { code: 'https_required' })
+  return origin
+}
+
+export const insecure =
+  'A login needs https; if a proxy ends TLS, set login.public_url (SLUICE_PUBLIC_URL) to the https address.'
