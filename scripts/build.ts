@@ -8,9 +8,9 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type BunPlugin, zstdCompress } from 'bun'
 import manifest from '../package.json' with { type: 'json' }
-import { codings, compressWith } from '../src/console/compress.ts'
-import type { EmbeddedFile } from '../src/console/embedded-files.ts'
-import { readManifest } from '../src/console/files.ts'
+import { codings, compressWith } from '../src/web-console/compress.ts'
+import type { EmbeddedFile } from '../src/web-console/embedded-files.ts'
+import { readManifest } from '../src/web-console/files.ts'
 import { buildConsole } from './build-console.ts'
 import { releaseManifest } from './release-manifest.ts'
 import { renderSbom } from './sbom.ts'
@@ -58,7 +58,7 @@ const inlineMigrations: BunPlugin = {
 const embedConsole: BunPlugin = {
   name: 'embed the console',
   setup(build) {
-    build.onLoad({ filter: /\/src\/console\/embedded-files\.ts$/ }, async () => {
+    build.onLoad({ filter: /\/src\/web-console\/embedded-files\.ts$/ }, async () => {
       consoleFiles ??= packConsole()
       const files = JSON.stringify(await consoleFiles)
       return { contents: `export const embeddedFiles = ${files}`, loader: 'js' }

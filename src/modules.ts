@@ -6,7 +6,6 @@ import { authModule } from './auth/module.ts'
 import { brandingModule } from './branding/module.ts'
 import { clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
-import { consoleModule } from './console/module.ts'
 import { directoryModule } from './directory/module.ts'
 import { embeddingModule } from './embedding/module.ts'
 import { filesModule } from './files/module.ts'
@@ -33,6 +32,7 @@ import { addProcessMetrics, observeEventLoop, seriesMax } from './telemetry/proc
 import { connectMetrics, type SupervisorChannel, scrapeProcess } from './telemetry/scrape.ts'
 import { translationsModule } from './translations/module.ts'
 import { usageModule } from './usage/module.ts'
+import { consoleModule } from './web-console/module.ts'
 
 /** Every module of the program, in the order in which they start. */
 const list = [

@@ -41,10 +41,11 @@ function rootEndpoint(isConsole: boolean): Endpoint {
       },
       302: { description: 'To the console.', headers: { location: '`/console/`.' } },
     },
-    handle: ({ request }) =>
-      isConsole && prefersHtml(request.headers.get('accept'))
-        ? new Response(null, { status: 302, headers: { location: base, vary: 'accept' } })
-        : { status: 'ok' },
+    handle({ request, set }) {
+      set.headers['vary'] = 'accept'
+      if (!isConsole || !prefersHtml(request.headers.get('accept'))) return { status: 'ok' }
+      return new Response(null, { status: 302, headers: { location: base, vary: 'accept' } })
+    },
   })
 }
 
