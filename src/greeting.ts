@@ -2,6 +2,7 @@ import { signDevelopmentToken } from './auth/tokens.ts'
 import { clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
 import { commandLine } from './lib/own-program.ts'
+import { localUrl } from './lib/reachable-host.ts'
 import { codeSessionS } from './sessions/start-codes.ts'
 
 /** Printed at the start without an identity provider: a link that logs in, a token and a working request. */
@@ -15,9 +16,8 @@ export async function renderGreeting(
     validS: codeSessionS,
     now: clock.now(),
   })
-  const host = config.host.includes(':') ? `[${config.host}]` : config.host
+  const origin = localUrl({ ...config, port })
   const model = config.upstream.length === 0 ? 'demo' : '<a model of GET /v1/models>'
-  const origin = `http://${host}:${port}`
   const link = config.console.enabled
     ? `\n\nConsole (this link logs in once): ${origin}/console/#code=${code}`
     : ''

@@ -9,6 +9,8 @@ export type Listener = {
   readonly port: number
   /** Requests whose responses were not written completely. */
   pendingRequests(): number
+  /** Listens again, with the present certificate; open connections keep the one that they have. */
+  listenAgain(): void
   /** Releases the port; requests on open connections are still served. */
   stopAccepting(): void
   /** Closes all connections. */
@@ -26,6 +28,10 @@ const silentMs = 1_000
 const silentClosedMax = 256
 /** Reserved for the database, files and threads; without any, Bun ends the process. */
 const spareDescriptors = 16
+/** How long a former listening socket still completes the connections that have begun. */
+const handshakeMs = 250
+/** Servers with former certificates; beyond, the oldest closes its idle connections and ends. */
+const retiredMax = 16
 /** Free descriptors at which accepting resumes; the margin prevents flapping. */
 const resumeDescriptors = 2 * spareDescriptors
 
@@ -51,9 +57,15 @@ export function openListener(deps: {
   let failedChecks = 0
   let isShedding = false
 
+  /** Servers that do not listen any more, with the connections that they had. */
+  const retired: Server[] = []
+
+  const stopServer = (server: Server) => {
+    void server.stop(false).then(() => servers.delete(server))
+  }
   const stopListening = (server: Server) => {
     listening = null
-    void server.stop(false).then(() => servers.delete(server))
+    stopServer(server)
   }
   const pause = (server: Server) => {
     failedChecks = 0
@@ -69,6 +81,21 @@ export function openListener(deps: {
     } catch (error) {
       log.error('listening again failed', { port, error })
     }
+  }
+  const listenAgain = () => {
+    // While accepting is paused, the next server gets the certificate.
+    if (listening === null) return
+    const former = listening
+    const retiring = sockets.takeListening()
+    listening = listen(port)
+    sockets.setBacklog(backlog)
+    servers.add(listening)
+    if (retiring === null) return stopServer(former)
+    retiring.ignoreNew()
+    setTimeout(() => retiring.close(), handshakeMs)
+    retired.push(former)
+    const oldest = retired.length > retiredMax ? retired.shift() : undefined
+    if (oldest !== undefined) stopServer(oldest)
   }
   const check = () => {
     if (listening === null) {
@@ -97,8 +124,10 @@ export function openListener(deps: {
       for (const server of servers) pending += server.pendingRequests
       return pending
     },
+    listenAgain,
     stopAccepting() {
       clearInterval(timer)
+      for (const server of retired.splice(0)) stopServer(server)
       if (listening !== null) stopListening(listening)
     },
     async close() {

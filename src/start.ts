@@ -8,6 +8,7 @@ import { openProcessLog } from './process-log.ts'
 import { engineFaults } from './speech/engines/registry.ts'
 import { StartError } from './start-error.ts'
 import type { Log } from './telemetry/log.ts'
+import { readServedCertificate } from './tls/certificate.ts'
 
 const usage = `
 Usage: ${commandLine('serve')}
@@ -44,6 +45,8 @@ export async function start(args: readonly string[]): Promise<number> {
       })
     }
     // Each process imports only what it needs, so the supervisor stays small.
+    // A mistake in the files is reported once, not by each worker.
+    await readServedCertificate(config.tls)
     const { supervise } = await import('./supervisor.ts')
     return supervise(config, log)
   })

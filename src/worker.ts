@@ -12,6 +12,8 @@ import { cannotListen } from './start-error.ts'
 import { killAfterMs, predecessorMs, type WorkerMessage } from './supervisor.ts'
 import type { Log } from './telemetry/log.ts'
 import type { SupervisorChannel } from './telemetry/scrape.ts'
+import { openServedCertificate, type ServedCertificate } from './tls/served-certificate.ts'
+import { serverTls } from './tls/server-tls.ts'
 
 /** How often a draining worker checks for remaining work. */
 const drainCheckMs = 25
@@ -58,8 +60,18 @@ export async function serve(
   if (config.warmUpMs > 0) {
     log.debug('warmed up', { requests: await warmUp(services, config.warmUpMs) })
   }
+  const certificate = await openServedCertificate({ settings: config.tls, log, now: services.now })
+  if (certificate !== null) {
+    const name = 'sluice_tls_certificate_expires_timestamp_seconds'
+    const help = 'When the served certificate expires, in Unix time.'
+    services.metrics.gauge({ name, help }, () => certificate.current().expiresAt.getTime() / 1000)
+  }
   const app = buildApp(services)
-  const listener = openListener({ listen: (port) => listen(app, services, port), log })
+  const listener = openListener({
+    listen: (port) => listen(app, { ...services, certificate }, port),
+    log,
+  })
+  certificate?.watch(listener.listenAgain)
   const { port } = listener
   notifySupervisor({ type: 'ready', port })
   log.info('listening', { host: config.host, port, database: database.kind })
@@ -73,6 +85,7 @@ export async function serve(
     listener.stopAccepting()
   }
   if (database.kind === 'pglite') announceEnd(config.data)
+  certificate?.close()
   await drain(listener, services)
   await services.close()
   log.info('stopped')
@@ -80,15 +93,17 @@ export async function serve(
 
 function listen(
   app: ReturnType<typeof buildApp>,
-  services: StartedServices,
+  services: StartedServices & { readonly certificate: ServedCertificate | null },
   port?: number,
 ): Server {
-  const { config, log } = services
+  const { config, log, certificate } = services
   try {
     const { server } = app.listen({
       hostname: config.host,
       port: port ?? config.port,
-      reusePort: config.workers > 1,
+      // A new certificate needs a new server on the port of the present one.
+      reusePort: config.workers > 1 || certificate !== null,
+      ...(certificate === null ? {} : { tls: serverTls(certificate.current(), config.tls) }),
       idleTimeout: idleTimeoutS,
       maxRequestBodySize: bodyBytesMax,
       // In development mode Bun prints errors that are already logged.

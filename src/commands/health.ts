@@ -1,7 +1,7 @@
 import { readOptions } from '#config/arguments.ts'
 import { loadConfigFromProcess } from '#config/load.ts'
 import { commandLine } from '#lib/own-program.ts'
-import { reachableHost } from '#lib/reachable-host.ts'
+import { localUrl, toLocalServer } from '#lib/reachable-host.ts'
 import { StartError } from '#start-error.ts'
 
 const usage = `
@@ -14,8 +14,7 @@ const timeoutMs = 3_000
 /** The command `health`: the check of a container or a service manager, without another program. */
 export async function checkHealth(args: readonly string[], request: typeof fetch): Promise<number> {
   if (readOptions(args, { usage, options: {} }) === null) return 0
-  const { host, port } = loadConfigFromProcess([])
-  const url = `http://${reachableHost(host)}:${port}/readyz`
+  const url = `${localUrl(loadConfigFromProcess([]))}/readyz`
   const status = await statusOf(url, request)
   if (status === 200) return 0
   throw new StartError(`Not ready: ${url} answered ${status}.`)
@@ -23,7 +22,10 @@ export async function checkHealth(args: readonly string[], request: typeof fetch
 
 async function statusOf(url: string, request: typeof fetch): Promise<number> {
   try {
-    const { status } = await request(url, { signal: AbortSignal.timeout(timeoutMs) })
+    const { status } = await request(url, {
+      signal: AbortSignal.timeout(timeoutMs),
+      ...toLocalServer,
+    })
     return status
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)

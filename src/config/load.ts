@@ -10,6 +10,7 @@ import { modelsFaults } from '#models/config.ts'
 import { sealingFaults } from '#sealing/config.ts'
 import { loginFaults } from '#sessions/config.ts'
 import { speechFaults } from '#speech/config.ts'
+import { tlsFaults } from '#tls/config.ts'
 import { translationsFaults } from '#translations/config.ts'
 import { adoptFormerNames } from './former-names.ts'
 import { isObjectSchema } from './keys.ts'
@@ -36,6 +37,7 @@ const keyChecks: readonly ConfigCheck[] = [
   authFaults,
   loginFaults,
   processFaults,
+  tlsFaults,
   sealingFaults,
   modelsFaults,
   hostedToolFaults,

@@ -15,6 +15,7 @@ import { sealingKeys } from '#sealing/config.ts'
 import { loginKeys } from '#sessions/config.ts'
 import { speechKeys } from '#speech/config.ts'
 import { storageKeys } from '#storage/config.ts'
+import { tlsKeys } from '#tls/config.ts'
 import { translationsKeys } from '#translations/config.ts'
 import { usageKeys } from '#usage/config.ts'
 import { consoleKeys } from '#web-console/config.ts'
@@ -127,6 +128,7 @@ export const configSchema = Type.Object(
         env: 'SLUICE_DRAIN_MS',
       }),
     }),
+    ...tlsKeys,
     ...budgetKeys,
     ...authKeys,
     ...loginKeys,

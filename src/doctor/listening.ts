@@ -1,6 +1,6 @@
 import { type Finding, fail, ok } from '#doctor/finding.ts'
 import { asRecord } from '#lib/json.ts'
-import { reachableHost } from '#lib/reachable-host.ts'
+import { localUrl, toLocalServer } from '#lib/reachable-host.ts'
 import { cannotListen } from '#start-error.ts'
 import type { CheckGroup, CheckInputs } from './check.ts'
 
@@ -22,9 +22,7 @@ export const listening: CheckGroup = {
 async function findRunning({ config, fetch: ask }: CheckInputs, signal: AbortSignal) {
   const place = `${config.host}:${config.port}`
   try {
-    const answer = await ask(`http://${reachableHost(config.host)}:${config.port}/readyz`, {
-      signal,
-    })
+    const answer = await ask(`${localUrl(config)}/readyz`, { signal, ...toLocalServer })
     const { status } = asRecord(await answer.json())
     if (answer.status === 200 && status === 'ok')
       return ok(check, `a server is running at ${place}`)

@@ -1,5 +1,5 @@
 import { dlopen, ptr } from 'bun:ffi'
-import { readdirSync } from 'node:fs'
+import { closeSync, openSync, readdirSync } from 'node:fs'
 import { readDescriptors } from '#lib/descriptors.ts'
 
 /** The sockets of this process on a port, as the kernel knows them: Bun has no list of them. */
@@ -14,6 +14,19 @@ export type KernelSockets = {
    * 512: the others of a burst would wait a second, until their client tries again.
    */
   setBacklog(connections: number): void
+  /**
+   * The listening sockets of this moment, to be retired while their server keeps its connections: a
+   * server that Bun stops closes idle ones. Null: not possible on this system.
+   */
+  takeListening(): RetiringSockets | null
+}
+
+/** Listening sockets, after others of the same port have taken their place. */
+export type RetiringSockets = {
+  /** Drops new connections. Their clients try again a second later and meet the other sockets. */
+  ignoreNew(): void
+  /** Closes them. Connections that still wait to be accepted are reset. */
+  close(): void
 }
 
 /** Each costs a microsecond, when descriptors run out. */
@@ -30,14 +43,30 @@ const infoBytes = 136
 const addressBytesMax = 128
 const portAt = 2
 
+const [socketLevel, attachFilterOption] = [1, 26]
+/**
+ * A classic BPF program that drops the first packet of new connections, which has the flag SYN
+ * without ACK. Each instruction has a code, the jumps if false and true, and an operand.
+ */
+const dropNew = [
+  { code: 0x30, jumps: 0x0000, operand: 13 }, // load the flags of the TCP header
+  { code: 0x54, jumps: 0x0000, operand: 0x12 }, // keep SYN and ACK of them
+  { code: 0x15, jumps: 0x0100, operand: 0x02 }, // skip the next instruction unless it is SYN alone
+  { code: 0x06, jumps: 0x0000, operand: 0 }, // drop
+  { code: 0x06, jumps: 0x0000, operand: 0xffffffff }, // accept
+]
+const instructionBytes = 8
+
 /** On other systems than Linux there are none to find. */
 export function createKernelSockets(port: number): KernelSockets {
   const descriptors = readDescriptors()
   const libc = descriptors === null ? null : openLibc()
-  if (descriptors === null || libc === null) return { closeSilent: () => 0, setBacklog() {} }
+  if (descriptors === null || libc === null) {
+    return { closeSilent: () => 0, setBacklog() {}, takeListening: () => null }
+  }
   // A list of the open ones would need a descriptor itself.
   const descriptorsMax = Math.min(descriptors.limit, examinedMax)
-  const { getsockopt, getsockname, listen, shutdown } = libc
+  const { getsockopt, setsockopt, getsockname, listen, shutdown, dup2 } = libc
   const info = new DataView(new ArrayBuffer(infoBytes))
   const address = new DataView(new ArrayBuffer(addressBytesMax))
   const length = new Uint32Array(1)
@@ -56,10 +85,30 @@ export function createKernelSockets(port: number): KernelSockets {
     )
   }
 
+  const listListening = () =>
+    readdirSync('/proc/self/fd')
+      .map(Number)
+      .filter((descriptor) => isOurs(descriptor, listening))
+
   return {
     setBacklog(connections) {
-      for (const descriptor of readdirSync('/proc/self/fd').map(Number)) {
-        if (isOurs(descriptor, listening)) listen(descriptor, connections)
+      for (const descriptor of listListening()) listen(descriptor, connections)
+    },
+    takeListening() {
+      const taken = listListening()
+      return {
+        ignoreNew() {
+          const { program, length } = filterProgram()
+          for (const descriptor of taken) {
+            setsockopt(descriptor, socketLevel, attachFilterOption, ptr(program), length)
+          }
+        },
+        close() {
+          // Bun still has the descriptors, and closes them with their server.
+          const nothing = openSync('/dev/null', 'r')
+          for (const descriptor of taken) dup2(nothing, descriptor)
+          closeSync(nothing)
+        },
       }
     },
     closeSilent({ silentMs: leastMs, countMax }) {
@@ -78,6 +127,21 @@ export function createKernelSockets(port: number): KernelSockets {
   }
 }
 
+/** `struct sock_fprog` with the instructions that it points to. */
+function filterProgram() {
+  const headBytes = 16
+  const program = new DataView(new ArrayBuffer(headBytes + dropNew.length * instructionBytes))
+  program.setUint16(0, dropNew.length, true)
+  program.setBigUint64(8, BigInt(ptr(program)) + BigInt(headBytes), true)
+  dropNew.forEach(({ code, jumps, operand }, at) => {
+    const start = headBytes + at * instructionBytes
+    program.setUint16(start, code, true)
+    program.setUint16(start + 2, jumps, true)
+    program.setUint32(start + 4, operand, true)
+  })
+  return { program, length: headBytes }
+}
+
 /** The C library, which is part of this process: of glibc or musl. */
 function openLibc() {
   const machine = process.arch === 'arm64' ? 'aarch64' : 'x86_64'
@@ -86,6 +150,8 @@ function openLibc() {
       return dlopen(name, {
         getsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'ptr'], returns: 'i32' },
         getsockname: { args: ['i32', 'ptr', 'ptr'], returns: 'i32' },
+        setsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'u32'], returns: 'i32' },
+        dup2: { args: ['i32', 'i32'], returns: 'i32' },
         listen: { args: ['i32', 'i32'], returns: 'i32' },
         shutdown: { args: ['i32', 'i32'], returns: 'i32' },
       }).symbols
