@@ -30,12 +30,14 @@ import { responsesModule } from './surfaces/responses/module.ts'
 import { createMetricRegistry } from './telemetry/metrics.ts'
 import { addProcessMetrics, observeEventLoop, seriesMax } from './telemetry/process-metrics.ts'
 import { connectMetrics, type SupervisorChannel, scrapeProcess } from './telemetry/scrape.ts'
+import { tlsModule } from './tls/module.ts'
 import { translationsModule } from './translations/module.ts'
 import { usageModule } from './usage/module.ts'
 import { consoleModule } from './web-console/module.ts'
 
 /** Every module of the program, in the order in which they start. */
 const list = [
+  tlsModule,
   auditModule,
   authModule,
   apiKeysModule,

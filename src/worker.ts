@@ -12,7 +12,6 @@ import { cannotListen } from './start-error.ts'
 import { killAfterMs, predecessorMs, type WorkerMessage } from './supervisor.ts'
 import type { Log } from './telemetry/log.ts'
 import type { SupervisorChannel } from './telemetry/scrape.ts'
-import { openServedCertificate, type ServedCertificate } from './tls/served-certificate.ts'
 import { serverTls } from './tls/server-tls.ts'
 
 /** How often a draining worker checks for remaining work. */
@@ -60,18 +59,9 @@ export async function serve(
   if (config.warmUpMs > 0) {
     log.debug('warmed up', { requests: await warmUp(services, config.warmUpMs) })
   }
-  const certificate = await openServedCertificate({ settings: config.tls, log, now: services.now })
-  if (certificate !== null) {
-    const name = 'sluice_tls_certificate_expires_timestamp_seconds'
-    const help = 'When the served certificate expires, in Unix time.'
-    services.metrics.gauge({ name, help }, () => certificate.current().expiresAt.getTime() / 1000)
-  }
   const app = buildApp(services)
-  const listener = openListener({
-    listen: (port) => listen(app, { ...services, certificate }, port),
-    log,
-  })
-  certificate?.watch(listener.listenAgain)
+  const listener = openListener({ listen: (port) => listen(app, services, port), log })
+  services.certificate?.watch(listener.listenAgain)
   const { port } = listener
   notifySupervisor({ type: 'ready', port })
   log.info('listening', { host: config.host, port, database: database.kind })
@@ -85,7 +75,6 @@ export async function serve(
     listener.stopAccepting()
   }
   if (database.kind === 'pglite') announceEnd(config.data)
-  certificate?.close()
   await drain(listener, services)
   await services.close()
   log.info('stopped')
@@ -93,7 +82,7 @@ export async function serve(
 
 function listen(
   app: ReturnType<typeof buildApp>,
-  services: StartedServices & { readonly certificate: ServedCertificate | null },
+  services: StartedServices,
   port?: number,
 ): Server {
   const { config, log, certificate } = services

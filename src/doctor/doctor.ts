@@ -10,7 +10,6 @@ import { withTimeLimit } from '#lib/time-limit.ts'
 import { modules } from '#modules.ts'
 import { engineFaults } from '#speech/engines/registry.ts'
 import { createLog } from '#telemetry/log.ts'
-import { certificateCheck } from '#tls/doctor.ts'
 import type { CheckGroup, CheckInputs } from './check.ts'
 import { database } from './database.ts'
 import { type Finding, fail, ok } from './finding.ts'
@@ -37,7 +36,6 @@ The exit code is 1 if a check fails. --json prints the result as an object.`
 const groups: readonly CheckGroup[] = [
   machine,
   listening,
-  certificateCheck,
   folders,
   database,
   ...modules.flatMap(({ doctor }) => doctor ?? []),
