@@ -30,15 +30,26 @@ export type Module<Needs extends object, Services extends object, EndpointNeeds 
 
 export type Tags = Readonly<Record<string, string>>
 
+/** Makes a changed configuration effective. Must not fail. */
+export type Apply = () => void
+
 type Started<Services extends object> = {
   readonly services: Services
+  /**
+   * Prepares a changed configuration, which may fail; `before` is the one in effect. What it returns is
+   * called after every module has prepared, in one turn of the event loop.
+   */
+  readonly reload?: (next: Config, before: Config) => Apply | Promise<Apply>
   /** Modules are closed in the reverse order of their start. */
   readonly close?: () => void | Promise<void>
 }
 
 /** The services that exist before any module starts. */
 export type Foundation = {
-  /** Fixed at the start of the process. */
+  /**
+   * The configuration in effect. Keys marked `reloading` may change: read their sections at each use,
+   * or declare a `reload`.
+   */
   readonly config: Config
   readonly log: Log
   readonly clock: Clock

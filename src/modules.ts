@@ -5,6 +5,7 @@ import { auditModule } from './audit/module.ts'
 import { authModule } from './auth/module.ts'
 import { brandingModule } from './branding/module.ts'
 import { clock } from './clock.ts'
+import { createLiveConfig } from './config/live-config.ts'
 import type { Config } from './config/schema.ts'
 import { directoryModule } from './directory/module.ts'
 import { embeddingModule } from './embedding/module.ts'
@@ -14,7 +15,7 @@ import { installerModule } from './installer/module.ts'
 import { jobsModule } from './jobs/module.ts'
 import { limitsModule } from './limits/module.ts'
 import { modelsModule } from './models/module.ts'
-import type { Foundation, Module } from './module.ts'
+import type { Apply, Foundation, Module } from './module.ts'
 import { operationsModule } from './operations/module.ts'
 import { startFetching } from './outbound/start-fetching.ts'
 import { rerankModule } from './rerank/module.ts'
@@ -80,13 +81,15 @@ export type Services = Foundation & Intersection<ServicesOf<(typeof list)[number
 export const modules: readonly Module<Services, object, Services>[] = list
 
 export type StartedServices = Services & {
+  /** Changes to a configuration in one turn of the event loop; nothing changes if a module rejects it. */
+  reload(next: Config): Promise<void>
   /** Closes the modules in the reverse order of their start, then the database. */
   close(): Promise<void>
 }
 
 /** Starts every module; `given` comes from the process, or from a test. */
 export async function startServices(
-  config: Config,
+  initial: Config,
   given: Pick<Foundation, 'log' | 'draining' | 'database'>,
   /** Absent where a worker runs alone, as in development. */
   supervisor?: SupervisorChannel,
@@ -94,7 +97,9 @@ export async function startServices(
   await startFetching(fetch)
   const { log, database } = given
   const { now } = clock
-  const settings = await createSettings({ config, database, log, now })
+  const live = createLiveConfig(initial)
+  const { config } = live
+  const settings = await createSettings({ config: initial, database, log, now })
   const metrics = createMetricRegistry({ seriesMax })
   addProcessMetrics(metrics, version)
   const link = supervisor === undefined ? null : connectMetrics(metrics, supervisor)
@@ -114,15 +119,24 @@ export async function startServices(
     () => settings.close(),
     observeEventLoop(metrics),
   ]
+  const reloads: ((next: Config, before: Config) => Apply | Promise<Apply>)[] = [settings.reload]
   for (const { start } of modules) {
     // A module needs only services of modules before it, which are complete by now.
     const started = await start?.(services as Services)
     if (started === undefined) continue
     Object.assign(services, started.services)
     if (started.close !== undefined) closers.push(started.close)
+    if (started.reload !== undefined) reloads.push(started.reload)
   }
   return {
     ...(services as Services),
+    async reload(next) {
+      const before = live.current()
+      const applies: Apply[] = []
+      for (const reload of reloads) applies.push(await reload(next, before))
+      live.replace(next)
+      for (const apply of applies) apply()
+    },
     async close() {
       for (const close of closers.toReversed()) await close()
     },

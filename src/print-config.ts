@@ -1,5 +1,7 @@
 import { readOptions } from './config/arguments.ts'
-import { loadConfigFromProcess, redactConfig, toFileKeys } from './config/load.ts'
+import { loadConfigFromProcess } from './config/load.ts'
+import { redactConfig } from './config/secrets.ts'
+import { toFileKeys } from './config/spelling.ts'
 import { upstreamFaults } from './inference/upstreams/index.ts'
 import { commandLine } from './lib/own-program.ts'
 import { engineFaults } from './speech/engines/registry.ts'

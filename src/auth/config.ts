@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { section, text, whole } from '#config/keys.ts'
+import { reloading, section, text, whole } from '#config/keys.ts'
 import type { Config } from '#config/schema.ts'
 import { permissionNames } from './permissions.ts'
 
@@ -56,7 +56,7 @@ export const authKeys = {
       minimum: 0,
     }),
   }),
-  groups: Type.Record(
+  groups: reloading(Type.Record(
     Type.String(),
     Type.Array(Type.Union(permissionNames.map((name) => Type.Literal(name)))),
     {
@@ -64,7 +64,7 @@ export const authKeys = {
         'Permissions by group name. Predefined: admins has all, users has can_access_api. Groups listed here are overwritten at each start.',
       default: {},
     },
-  ),
+  )),
 }
 
 /** HS256 needs a key of at least the size of its hash (RFC 7518, 3.2). */

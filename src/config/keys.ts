@@ -30,6 +30,20 @@ export const section = <T extends Record<string, TSchema>>(description: string, 
 export const entry = <T extends Record<string, TSchema>>(description: string, keys: T) =>
   Type.Object(keys, { description, additionalProperties: false })
 
+/**
+ * Marks a key, or every key of a section, that a reload of the file changes while the process runs.
+ * All others keep the values of the start. Code reads such a key from `config` at each use, or its
+ * module has a `reload`.
+ */
+export const reloading = <T extends TSchema>(schema: T): T => ({ ...schema, [reloads]: true })
+export const reloadingKeys = <T extends Readonly<Record<string, TSchema>>>(keys: T): T =>
+  Object.fromEntries(Object.entries(keys).map(([key, schema]) => [key, reloading(schema)])) as T
+const reloads = Symbol('reloads')
+
+export function isReloading(schema: TSchema): boolean {
+  return reloads in schema
+}
+
 export function isObjectSchema(schema: TSchema): schema is TObject {
   return schema['type'] === 'object' && isRecord(schema['properties'])
 }

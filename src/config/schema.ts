@@ -19,7 +19,7 @@ import { tlsKeys } from '#tls/config.ts'
 import { translationsKeys } from '#translations/config.ts'
 import { usageKeys } from '#usage/config.ts'
 import { consoleKeys } from '#web-console/config.ts'
-import { choice, section, text, whole } from './keys.ts'
+import { choice, reloading, reloadingKeys, section, text, whole } from './keys.ts'
 
 /**
  * Every configuration key with type, default, unit (the last word of its name) and description. The
@@ -69,13 +69,17 @@ export const configSchema = Type.Object(
       ['1.2.1', '1.2.0'],
       { env: 'PLATFORM_VERSION' },
     ),
-    logLevel: Type.Union(
-      [Type.Literal('debug'), Type.Literal('info'), Type.Literal('warn'), Type.Literal('error')],
-      { description: 'Minimum severity of log lines.', default: 'info', env: 'LOG_LEVEL' },
+    logLevel: reloading(
+      Type.Union(
+        [Type.Literal('debug'), Type.Literal('info'), Type.Literal('warn'), Type.Literal('error')],
+        { description: 'Minimum severity of log lines.', default: 'info', env: 'LOG_LEVEL' },
+      ),
     ),
-    logFormat: choice('One JSON object per line, or readable text.', ['json', 'text'], {
-      env: 'LOG_FORMAT',
-    }),
+    logFormat: reloading(
+      choice('One JSON object per line, or readable text.', ['json', 'text'], {
+        env: 'LOG_FORMAT',
+      }),
+    ),
     stream: section('Streams to clients.', {
       heartbeatMs: whole('Heartbeat interval of a silent stream.', {
         default: 15_000,
@@ -91,6 +95,7 @@ export const configSchema = Type.Object(
         default: 33_554_432,
         minimum: 1024,
       }),
+      ...reloadingKeys({
       inputCharsMax: whole('Maximum input text of a generation, in characters.', {
         default: 10_485_760,
         minimum: 1,
@@ -116,6 +121,7 @@ export const configSchema = Type.Object(
         minimum: 1,
       }),
       ...limitScopeKeys,
+      }),
     }),
     warmUpMs: whole(
       'How long each worker at most serves requests of its own before it listens, so that the first callers do not wait for compilation; 0 switches that off.',

@@ -75,8 +75,11 @@ function faultFinding(fault: string): Finding {
 
 async function runChecks(config: Config): Promise<readonly Finding[]> {
   const log = createLog({ level: 'error', format: 'text', write: () => {}, now: clock.now })
-  const { connectMs } = config.deadlines
-  const transport = createTransport(config.transport, { fetch, connectMs, ...transportLimits })
+  const transport = createTransport(config.transport, {
+    fetch,
+    connectMs: () => config.deadlines.connectMs,
+    ...transportLimits,
+  })
   try {
     return await examine({
       config,

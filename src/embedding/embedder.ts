@@ -35,7 +35,7 @@ export type Embedders = {
 export type EmbeddersDeps = {
   readonly inference: Pick<Inference, 'embed'>
   readonly modelResolver: Pick<ModelResolver, 'resolveMode' | 'mayUseOther'>
-  readonly models: readonly Pick<ModelConfig, 'name' | 'queryPrefix' | 'passagePrefix'>[]
+  readonly models: () => readonly Pick<ModelConfig, 'name' | 'queryPrefix' | 'passagePrefix'>[]
 }
 
 /** Servers with lower limits refuse a batch or take too long; it is then halved. */
@@ -52,7 +52,7 @@ export function createEmbedders({ inference, modelResolver, models }: EmbeddersD
       const isLocal = name === localHashModel && modelResolver.mayUseOther(principal, name)
       if (isLocal) return localHash
       const { id, targets } = await modelResolver.resolveMode(principal, name, 'embed')
-      const entry = models.find((model) => model.name === id)
+      const entry = models().find((model) => model.name === id)
       const prefixes = { query: entry?.queryPrefix ?? '', passage: entry?.passagePrefix ?? '' }
       const size = batchSizes.get(id) ?? createBatchSize()
       batchSizes.set(id, size)

@@ -15,7 +15,7 @@ export const embeddingModule = module({
     modelResolver,
   }: Foundation & { inference: Inference; modelResolver: ModelResolver }) => ({
     services: {
-      embedders: createEmbedders({ inference, modelResolver, models: config.model }),
+      embedders: createEmbedders({ inference, modelResolver, models: () => config.model }),
       /** Without an upstream. */
       builtInEmbedders: [localHashModel],
     },

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { choice, entry, section, text, whole } from '#config/keys.ts'
+import { choice, entry, reloading, section, text, whole } from '#config/keys.ts'
 import type { Config } from '#config/schema.ts'
 import { isUrl, webProtocols } from '#lib/url.ts'
 
@@ -24,15 +24,15 @@ const mcpServerEntry = entry('A remote MCP server that callers may use as a tool
 
 /** The keys of tools that the gateway or an upstream runs. */
 export const hostedToolKeys = {
-  unsupportedTools: choice(
+  unsupportedTools: reloading(choice(
     "What happens to a tool that only an upstream of the client's own protocol could run (web search, code execution): refuse answers 400 tool_not_supported; drop calls the model without it, which may then invent its results.",
     ['refuse', 'drop'],
-  ),
-  mcpServer: Type.Array(mcpServerEntry, {
+  )),
+  mcpServer: reloading(Type.Array(mcpServerEntry, {
     description: 'Remote MCP servers that callers may use by label or URL.',
     default: [],
-  }),
-  mcp: section('Limits for tools of remote MCP servers, and hosts that callers may name.', {
+  })),
+  mcp: reloading(section('Limits for tools of remote MCP servers, and hosts that callers may name.', {
     hosts: Type.Array(Type.String({ minLength: 1 }), {
       description:
         'Hosts of other servers that callers may name by URL: "api.example.com", "*.example.com" or "*". Such servers need a public address and https.',
@@ -59,7 +59,7 @@ export const hostedToolKeys = {
         minimum: 1,
       },
     ),
-  }),
+  })),
 }
 
 /** Part of the section `limits`. */

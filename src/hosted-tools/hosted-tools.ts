@@ -36,8 +36,8 @@ export function createHostedTools(deps: {
   resolve: Resolve
   fileSearch: FileSearch
 }) {
-  const { mcp: limits } = deps.config
-  const cache = createListCache(limits.listCacheMs)
+  const { config } = deps
+  const cache = createListCache(() => config.mcp.listCacheMs)
 
   const openServer = async (
     request: McpToolRequest,
@@ -45,7 +45,7 @@ export function createHostedTools(deps: {
     groups: readonly string[],
   ): Promise<RequestedServer> => {
     const server = await findServer(request, groups, deps)
-    const session = createMcpSession(server, limits)
+    const session = createMcpSession(server, config.mcp)
     const known = knownTools(request, history)
     return { request, session, list: createToolList(session, { server, cache, known }) }
   }

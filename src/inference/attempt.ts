@@ -22,7 +22,8 @@ export async function runAttempt<T>(
   { slot, signal, requestContext, limitMs, streamed }: AttemptParams,
   run: (adapter: Adapter, context: AdapterContext) => Promise<T>,
 ): Promise<T> {
-  const { upstream, model } = slot.target
+  const { upstream } = slot.state.upstream
+  const { model } = slot.target
   slot.cancellation = signal
   const expire = () => signal.abort(firstEventTimeout(limitMs))
   const timer = streamed ? setTimeout(expire, limitMs) : undefined

@@ -78,22 +78,26 @@ export type EventBatches = AsyncIterableIterator<EventBatch, void> & {
   return(): Promise<unknown>
 }
 
-export type InferenceDeps = {
-  readonly adapters: Adapters
-  readonly transport: Transport
+/** Fixed for each call when it starts. */
+export type InferenceSettings = {
   readonly limits: AdapterLimits & {
     readonly streamsMax: number
     /** The most text of one generation, in characters: renderers hold all of it in memory. */
     readonly outputCharsMax: number
   }
-  /** Generations that the file descriptors of this process allow; unlimited without it. */
-  readonly streamsWithinDescriptors?: number
   readonly deadlines: {
     readonly firstEventMs: number
     readonly gapMs: number
     readonly totalMs: number
   }
   readonly retry: RetryPolicy
+}
+
+export type InferenceDeps = InferenceSettings & {
+  readonly adapters: Adapters
+  readonly transport: Transport
+  /** Generations that the file descriptors of this process allow; unlimited without it. */
+  readonly streamsWithinDescriptors?: number
   /** Limits of callers and models; absent: none. Token counts are free. */
   readonly admit?: Admit
   readonly router: Router
@@ -113,19 +117,22 @@ export type Inference = {
   countTokens(call: ModelCall, request: GenerationRequest, limitMs: number): Promise<number | null>
   /** Running generations. */
   running(): number
+  /** The settings of calls that start from now on. */
+  configure(settings: InferenceSettings): void
   /** Ends every running generation with this error, and refuses new ones. */
   stopAll(error: AppError): void
 }
 
-export function createInference(deps: InferenceDeps): Inference {
-  const { retry, deadlines, limits, streamsWithinDescriptors = Number.POSITIVE_INFINITY } = deps
+export function createInference(given: InferenceDeps): Inference {
+  const { streamsWithinDescriptors = Number.POSITIVE_INFINITY } = given
+  let deps = given
   const generations = new Set<RunningGeneration>()
   let stopError: AppError | null = null
 
   const admission: Admission = {
     enter(generation) {
       if (stopError !== null) throw stopError
-      if (generations.size >= limits.streamsMax) {
+      if (generations.size >= deps.limits.streamsMax) {
         throw new AppError('too_many_streams', 'The server runs too many generations; retry.', {
           retryAfterS: 1,
         })
@@ -149,20 +156,22 @@ export function createInference(deps: InferenceDeps): Inference {
       readonly usageOf: (result: T) => Usage | null
     },
   ): Promise<T> => {
+    const current = deps
+    const { retry, deadlines } = current
     const options = { retry, limitMs: deadlines.firstEventMs, streamed: true, ...operation }
     const { model, input } = operation
-    const admitted = input === undefined ? null : deps.admit?.(kind, call, model, input)
+    const admitted = input === undefined ? null : current.admit?.(kind, call, model, input)
     const reservation = admitted instanceof Promise ? await admitted : admitted
     const open = new OpenCall(kind, model, input === undefined ? call : { ...call, input })
     open.reservation = reservation ?? null
     try {
-      const result = await open.attempt(deps, options, operation.run)
+      const result = await open.attempt(current, options, operation.run)
       open.complete(operation.usageOf(result))
       return result
     } catch (error) {
       throw open.fail(error)
     } finally {
-      deps.onSettled(open.close(), null)
+      current.onSettled(open.close(), null)
     }
   }
 
@@ -190,7 +199,7 @@ export function createInference(deps: InferenceDeps): Inference {
         { ...call, targets: call.targets.slice(0, 1) },
         {
           model: request.model,
-          retry: { ...retry, retriesMax: 0 },
+          retry: { ...deps.retry, retriesMax: 0 },
           limitMs,
           run: async (adapter, adapterContext) =>
             (await adapter.countTokens?.(request, adapterContext)) ?? null,
@@ -198,6 +207,9 @@ export function createInference(deps: InferenceDeps): Inference {
         },
       ),
     running: () => generations.size,
+    configure({ limits, deadlines, retry }) {
+      deps = { ...given, limits, deadlines, retry }
+    },
     stopAll(error) {
       stopError = error
       for (const generation of generations) generation.abort(error)

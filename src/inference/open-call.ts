@@ -191,7 +191,7 @@ export class OpenCall {
   ): Promise<T> {
     const { kind } = this.record
     const { limitMs } = options
-    const streamed = options.streamed || !slot.target.upstream.quirks.unstreamed
+    const streamed = options.streamed || !slot.state.upstream.upstream.quirks.unstreamed
     slot.kind = kind
     slot.form = formOf(kind, streamed)
     this.record.target = slot.target

@@ -49,7 +49,7 @@ export type Budgets = ReturnType<typeof createBudgets>
 /** Budgets per day and month (UTC). Calls that run when a budget is used up end normally. */
 export function createBudgets(deps: {
   scopes: () => BudgetScopes
-  prices: Readonly<Record<string, ModelPrice>>
+  prices: () => Readonly<Record<string, ModelPrice>>
   store: BudgetStore
   warn: (warning: BudgetWarning) => Promise<void>
   /** A call is refused because this owner's budget is used up. */
@@ -132,7 +132,7 @@ export function createBudgets(deps: {
     charge(accounts: readonly Account[], model: string, used: ChargedTokens): void {
       const use = {
         tokens: used.inputTokens + used.outputTokens,
-        costNanos: costNanosOf(prices, model, used) ?? 0,
+        costNanos: costNanosOf(prices(), model, used) ?? 0,
       }
       const nowMs = clockMs()
       for (const account of accounts) {

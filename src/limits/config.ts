@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { entry, section } from '#config/keys.ts'
+import { entry, reloading, section } from '#config/keys.ts'
 
 const count = (description: string) =>
   Type.Optional(Type.Integer({ description, minimum: 0, maximum: 1e15 }))
@@ -82,7 +82,7 @@ export type ModelPrice = Static<typeof modelPrice>
 
 /** The keys of budgets and prices. */
 export const budgetKeys = {
-  budgets: section('Budgets per day or month (UTC), in tokens and money.', {
+  budgets: reloading(section('Budgets per day or month (UTC), in tokens and money.', {
     default: Type.Object(budgetValues.properties, {
       description: 'Budgets of each user.',
       default: {},
@@ -91,10 +91,10 @@ export const budgetKeys = {
     user: budgetsByName('Budgets of one user, by id, instead of the defaults.'),
     group: budgetsByName('Budgets of a group, shared by its members.'),
     key: budgetsByName('Budgets of one API key, by id.'),
-  }),
-  prices: Type.Record(Type.String({ minLength: 1, maxLength: nameCharsMax }), modelPrice, {
+  })),
+  prices: reloading(Type.Record(Type.String({ minLength: 1, maxLength: nameCharsMax }), modelPrice, {
     description:
       'Prices by model name: `[prices.NAME]` with `input_per_million`, `cached_input_per_million` and `output_per_million`, in any one currency.',
     default: {},
-  }),
+  })),
 }

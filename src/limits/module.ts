@@ -17,7 +17,7 @@ export const limitsModule = module({
     const clockMs = () => performance.now()
     const budgets = createBudgets({
       scopes: () => settings.current().budgets,
-      prices: config.prices,
+      prices: () => config.prices,
       store: createBudgetStore(database),
       log,
       clockMs,

@@ -54,7 +54,7 @@ export function startCallPath(
   const upstreams = configuredUpstreams(config)
   const transport = createTransport(config.transport, {
     fetch: needs.fetch,
-    connectMs: deadlines.connectMs,
+    connectMs: () => config.deadlines.connectMs,
     ...transportLimits,
     log,
     onResponse: callReport.upstreamAnswered,

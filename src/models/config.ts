@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { Type } from '@sinclair/typebox'
-import { choice, section, whole } from '#config/keys.ts'
+import { choice, reloading, section, whole } from '#config/keys.ts'
 import type { Config } from '#config/schema.ts'
 import { healthKeys } from './health-config.ts'
 import { llamaKeys, localUpstreamName } from './llama-config.ts'
@@ -9,15 +9,15 @@ import { accessRules, upstreamEntry } from './upstream-config.ts'
 
 /** The keys of models and of requests to their upstreams. */
 export const modelsKeys = {
-  upstream: Type.Array(upstreamEntry, {
+  upstream: reloading(Type.Array(upstreamEntry, {
     description: 'Inference endpoints. Without any, the built-in demo models are offered.',
     default: [],
-  }),
-  model: Type.Array(modelEntry, {
+  })),
+  model: reloading(Type.Array(modelEntry, {
     description: 'Models with a name, an order of upstreams or aliases that you choose.',
     default: [],
-  }),
-  models: section('The model list.', {
+  })),
+  models: reloading(section('The model list.', {
     refreshMs: whole('How often the model list of each upstream is refreshed.', {
       default: 30_000,
       minimum: 100,
@@ -29,7 +29,7 @@ export const modelsKeys = {
     access: accessRules(
       'Restricts models to groups, beside the rules of [[upstream]] and [[model]]: { models = "gpt-*", groups = ["staff"] }. A model that several rules name is for the groups of all of them; one that no rule names is not restricted further. Administrators can change it at run time.',
     ),
-  }),
+  })),
   compat: section('The Messages-compatible surface under /compat.', {
     prefix: Type.String({
       description:
@@ -43,7 +43,7 @@ export const modelsKeys = {
     ['socket', 'fetch'],
     { env: 'SLUICE_TRANSPORT' },
   ),
-  deadlines: section('Deadlines of upstream requests, each with its own error code.', {
+  deadlines: reloading(section('Deadlines of upstream requests, each with its own error code.', {
     connectMs: whole('Time to connect; not enforced with transport = "fetch".', {
       default: 5_000,
       minimum: 1,
@@ -54,8 +54,8 @@ export const modelsKeys = {
     }),
     gapMs: whole('Time between two reads of a running stream.', { default: 300_000, minimum: 1 }),
     totalMs: whole('Time for the whole generation.', { default: 600_000, minimum: 1 }),
-  }),
-  retry: section('Retries of upstream requests that failed before the first output.', {
+  })),
+  retry: reloading(section('Retries of upstream requests that failed before the first output.', {
     retriesMax: Type.Integer({
       description: 'Maximum retries.',
       default: 3,
@@ -70,8 +70,8 @@ export const modelsKeys = {
       default: 10_000,
       minimum: 0,
     }),
-  }),
-  queue: section(
+  })),
+  queue: reloading(section(
     'Requests that wait because every upstream of their model has max_in_flight requests.',
     {
       waitMaxMs: whole('Longest wait; then the request is refused with 503.', {
@@ -91,7 +91,7 @@ export const modelsKeys = {
         { default: 100, minimum: 1 },
       ),
     },
-  ),
+  )),
   ...healthKeys,
   ...llamaKeys,
   tokens: section('Counting input tokens.', {

@@ -1,9 +1,9 @@
 import { Type } from '@sinclair/typebox'
-import { flag, section, whole } from '#config/keys.ts'
+import { flag, reloading, section, whole } from '#config/keys.ts'
 
 /** The keys of `HealthSettings`. */
 export const healthKeys = {
-  health: section(
+  health: reloading(section(
     'Ejection of failing upstreams, while a model has others. Each worker learns by itself.',
     {
       failuresMax: whole(
@@ -43,5 +43,5 @@ export const healthKeys = {
         minimum: 0,
       }),
     },
-  ),
+  )),
 }

@@ -1,34 +1,34 @@
 import { Type } from '@sinclair/typebox'
-import { section, text, whole } from '#config/keys.ts'
+import { reloading, section, text, whole } from '#config/keys.ts'
 
 /** The keys of retrieval. */
 export const retrievalKeys = {
   retrieval: section('Extraction, indexing and search of files.', {
-    k: Type.Integer({
+    k: reloading(Type.Integer({
       description: 'Passages passed to the model.',
       default: 3,
       minimum: 1,
       maximum: 50,
       env: 'SLUICE_RETRIEVAL_K',
-    }),
-    rerankTopN: Type.Optional(
+    })),
+    rerankTopN: reloading(Type.Optional(
       Type.Integer({
         description: 'Maximum passages returned by the reranker.',
         minimum: 1,
         maximum: 50,
         env: 'SLUICE_RERANK_TOP_N',
       }),
-    ),
-    rerankerModel: Type.Optional(
+    )),
+    rerankerModel: reloading(Type.Optional(
       text('Model with mode = "rerank" that reorders search results.', {
         env: 'SLUICE_RERANKER_MODEL',
         former: { key: 'rerankModel', env: 'SLUICE_RERANK_MODEL' },
       }),
-    ),
-    embeddingModel: text('Embedding model of new collections; local-hash is built in.', {
+    )),
+    embeddingModel: reloading(text('Embedding model of new collections; local-hash is built in.', {
       default: 'local-hash',
       env: 'SLUICE_EMBEDDING_MODEL',
-    }),
+    })),
     chunkTokensMax: Type.Integer({
       description: 'Maximum passage length of new collections.',
       default: 800,

@@ -52,7 +52,6 @@ export function createEditing(
     ...references
   }: SettingReferences & { serviceDesk: ServiceDesk; audit: Pick<Audit, 'record'> },
 ) {
-  const { layers } = settings
   const present = () => settings.current().service_desk.document_ids ?? []
   const prepare = async (context: RequestContext, values: Flat, { isDryRun }: EditOptions) => {
     if (isDryRun || !values.get('service_desk.document_ids')) return
@@ -82,6 +81,7 @@ export function createEditing(
   return {
     async patch(context: RequestContext, patch: Flat, options: EditOptions): Promise<Edited> {
       const { principal } = context
+      const { layers } = settings
       layers.requireUnlocked(patch.keys())
       await requireReferences({ ...references, present }, principal, patch)
       await prepare(context, patch, options)
@@ -108,6 +108,7 @@ export function createEditing(
       options: EditOptions,
     ): Promise<Edited> {
       const overrides = await settings.overridesAfter(revision)
+      const { layers } = settings
       if (overrides === undefined) {
         const sentence = `There is no revision ${revision}; see the history.`
         throw refused('revision', sentence, 'revision_not_found')

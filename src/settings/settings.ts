@@ -54,7 +54,7 @@ const tagHashChars = 16
  */
 export async function createSettings(deps: SettingsDeps) {
   const { config, database, log, now } = deps
-  const layers = createLayers(config)
+  let layers = createLayers(config)
   const store = createSettingsStore(database, { revisionsMax })
   const stateAfter = (last: Pick<Revision, 'revision' | 'after'> | undefined): SettingsState => {
     const { revision, after: overrides } = last ?? { revision: 0, after: new Map() }
@@ -92,7 +92,18 @@ export async function createSettings(deps: SettingsDeps) {
   return {
     current: (): ConfigValues => state.values,
     state: () => state,
-    layers,
+    /** Of the configuration in effect. */
+    get layers() {
+      return layers
+    },
+    /** The values of administrators stay above those of the changed file. */
+    reload(next: Config): () => void {
+      const nextLayers = createLayers(next)
+      return () => {
+        layers = nextLayers
+        state = stateAfter({ revision: state.revision, after: state.overrides })
+      }
+    },
 
     /**
      * Applies a change: `make` gets the current state and returns the new overrides. Changes are

@@ -43,7 +43,6 @@ export function createRequestFiles(deps: {
   documents: DocumentReader
   config: Pick<Config, 'limits'>
 }) {
-  const { limits } = deps.config
   return {
     /**
      * The request with the content of its files. Where a target does not take a file, its text
@@ -66,7 +65,8 @@ export function createRequestFiles(deps: {
         for (const part of item.parts) parts.push(...(await load(part)))
         items.push({ ...item, parts })
       }
-      if (countChars(items) > limits.inputCharsMax) throw textTooLong(limits.inputCharsMax)
+      const { inputCharsMax } = deps.config.limits
+      if (countChars(items) > inputCharsMax) throw textTooLong(inputCharsMax)
       const { origin } = request
       if (origin === undefined || inline.size === 0) return { ...request, items }
       return { ...request, items, origin: { ...origin, files: inline } }

@@ -13,7 +13,6 @@ export const usageModule = module({
   tags: { Usage: 'Who used which model, and how much.' },
   metrics: [usageMetrics],
   start({ config, database, log, metrics, now }: Foundation) {
-    const { enabled, retentionDays, rollupRetentionDays } = config.usage
     const ledger = createLedger({
       write: (batch) => writeBatch(database, batch),
       priceOf: (model, used) => costNanosOf(config.prices, model, used),
@@ -25,8 +24,8 @@ export const usageModule = module({
       rollUp: () => rollUp(database),
       sweep: (at) =>
         sweepUsage(database, {
-          keepDays: retentionDays,
-          keepSumsDays: rollupRetentionDays,
+          keepDays: config.usage.retentionDays,
+          keepSumsDays: config.usage.rollupRetentionDays,
           now: at,
         }),
       vacuum: database.kind === 'postgres' ? null : () => vacuumUsage(database),
@@ -34,7 +33,7 @@ export const usageModule = module({
       now,
     })
     return {
-      services: { usageLedger: enabled ? ledger : null },
+      services: { usageLedger: config.usage.enabled ? ledger : null },
       async close() {
         await ledger.close()
         await upkeep.close()

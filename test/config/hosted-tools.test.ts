@@ -2,7 +2,8 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { loadConfig, redactConfig } from '#config/load.ts'
+import { loadConfig } from '#config/load.ts'
+import { redactConfig } from '#config/secrets.ts'
 
 function load(toml: string, environment: Record<string, string> = {}) {
   const file = join(mkdtempSync(join(tmpdir(), 'sluice-')), 'sluice.toml')

@@ -31,7 +31,7 @@ function open(scopes: Partial<BudgetScopes>, start = '2026-11-23T22:00:00Z') {
   const store = createBudgetStore(database)
   const budgets = createBudgets({
     scopes: () => all,
-    prices,
+    prices: () => prices,
     store: {
       ...store,
       charge: (charges) =>

@@ -146,7 +146,7 @@ export async function startSettingsGateway(
   const hooks = { async changed() {}, async joinCollections() {} }
   const files = createFiles({ database, storage, settings, limits: config.files, hooks, now })
   const shares = createShares({ database, now })
-  const embedders = createEmbedders({ inference, modelResolver, models: config.model })
+  const embedders = createEmbedders({ inference, modelResolver, models: () => config.model })
   const serviceDesk = { async prepare() {}, async apply() {} }
   const endpoints = [
     ...settingsEndpoints({

@@ -8,7 +8,7 @@ const limits = { idleMs: 1_000, bufferBytesMax: 65_536, idleSocketsPerOriginMax:
 export function openTransport(): Transport {
   return createSocketTransport({
     ...limits,
-    connectMs: 2_000,
+    connectMs: () => 2_000,
     headerBytesMax: 16_384,
   })
 }

@@ -77,12 +77,12 @@ const entriesMax = 64
 type ListCache = ReturnType<typeof createListCache>
 
 /** Recent tool lists, one for each server and set of credentials. */
-export function createListCache(ageMaxMs: number) {
+export function createListCache(ageMaxMs: () => number) {
   const lists = createLru<string, { tools: readonly McpTool[]; listedAt: number }>(entriesMax)
   return {
     get(server: McpServer): readonly McpTool[] | null {
       const cached = lists.get(keyOf(server))
-      const isFresh = cached !== undefined && performance.now() - cached.listedAt < ageMaxMs
+      const isFresh = cached !== undefined && performance.now() - cached.listedAt < ageMaxMs()
       return isFresh ? cached.tools : null
     },
     set(server: McpServer, tools: readonly McpTool[]): void {

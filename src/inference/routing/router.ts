@@ -8,7 +8,8 @@ import { checkUpstream, type Probes } from './checks.ts'
 import { isSilence, wasNotSent } from './outcome.ts'
 import { defaultHealthSettings, type HealthSettings } from './settings.ts'
 import { type OnAttemptEnded, Slot, type SlotOwner } from './slot.ts'
-import { type OnHealthChange, type TargetState, UpstreamState } from './state.ts'
+import type { OnHealthChange, TargetState, UpstreamState } from './state.ts'
+import { createUpstreamStates } from './upstream-states.ts'
 import {
   hasCapacity,
   isOnTrial,
@@ -37,6 +38,14 @@ export type RouterOptions = {
   readonly onAttemptEnded?: OnAttemptEnded
 }
 
+/** What a changed configuration changes. */
+export type RouterConfiguration = {
+  readonly upstreams: readonly Upstream[]
+  readonly settings: HealthSettings
+  readonly maxInFlightOf: (upstream: string) => number
+  readonly probes: Probes
+}
+
 /**
  * Chooses the target of each attempt by what this process has seen of its upstreams: their health,
  * their load and their latency.
@@ -45,30 +54,18 @@ export function createRouter(options: RouterOptions = {}) {
   const {
     nowMs = () => performance.now(),
     random = Math.random,
-    probes = null,
     onHealthChange = () => {},
     maxInFlightOf = () => Number.POSITIVE_INFINITY,
     queue = refusingQueue,
   } = options
   const given = options.settings ?? defaultHealthSettings
+  let probes = options.probes ?? null
+  /** Shared with every state; only `configure` changes it. */
   const settings = { ...given, probe: given.probe && probes !== null }
-  const upstreams = new Map<string, UpstreamState>()
   const { onAttemptEnded } = options
   const owner: SlotOwner = { nowMs, slotEnded: queue.ended, onAttemptEnded }
-
-  const upstreamState = (upstream: Upstream): UpstreamState => {
-    const known = upstreams.get(upstream.name)
-    if (known !== undefined) return known
-    const maxInFlight = maxInFlightOf(upstream.name)
-    const state = new UpstreamState(upstream, {
-      maxInFlight,
-      settings,
-      nowMs: nowMs(),
-      onHealthChange,
-    })
-    upstreams.set(upstream.name, state)
-    return state
-  }
+  const states = createUpstreamStates({ settings, nowMs, maxInFlightOf, onHealthChange })
+  const upstreamState = states.of
   const stateOf = (target: Target): TargetState => upstreamState(target.upstream).of(target)
 
   /** The target of the next attempt; null without capacity. */
@@ -77,12 +74,12 @@ export function createRouter(options: RouterOptions = {}) {
     if (only === undefined) throw new AppError('internal_error', 'The model has no upstream.')
     if (second === undefined) {
       const state = stateOf(only)
-      if (state.upstream.isDraining) throw allDraining()
+      if (isOutOfService(state, call)) throw allDraining()
       return hasCapacity(state, isQueued) ? { target: only, state } : null
     }
     const now = nowMs()
     const usable = usableOf(call.targets, tried, { stateOf, now, random })
-    if (usable.length === 0) throw allDraining()
+    if (usable.length === 0) return continued(call) ?? fail(allDraining())
     const free = usable.filter(({ state }) => hasCapacity(state, isQueued))
     const [first] = free
     if (first === undefined) return null
@@ -92,6 +89,11 @@ export function createRouter(options: RouterOptions = {}) {
     const session = sessionOf(call)
     return session === null ? chooseByLoad(tier, random) : chooseForSession(tier, session)
   }
+  /** Further calls of a running response may end at an upstream that was removed meanwhile. */
+  const continued = (call: ModelCall): Candidate | undefined =>
+    call.targets
+      .map((target) => ({ target, state: stateOf(target) }))
+      .find(({ state }) => !isOutOfService(state, call))
   const take = (call: ModelCall, tried: Tried, isQueued: boolean): Slot | null => {
     const chosen = choose(call, tried, isQueued)
     if (chosen === null) return null
@@ -102,19 +104,20 @@ export function createRouter(options: RouterOptions = {}) {
 
   const hasOther = (call: ModelCall, { targets: tried }: Tried): boolean =>
     call.targets.some((target) => !tried.includes(target) && isWorking(stateOf(target), nowMs()))
-  const checkDeps = {
+  const checkDeps = () => ({
     settings,
     nowMs,
     probes: settings.probe ? probes : null,
     hasOther: ({ call, tried, target }: Slot) =>
       hasOther(call, { ...tried, targets: [...tried.targets, target] }),
     onReturn: (upstream: UpstreamState) => queue.freed(upstream),
-  }
+  })
 
   return {
     stateOf,
     upstreamState,
-    upstreams: (): Iterable<UpstreamState> => upstreams.values(),
+    /** Of the configuration, and removed ones where requests still run. */
+    upstreams: (): Iterable<UpstreamState> => states.all(),
 
     /**
      * The slot of the next attempt of a call; null when no target that may be tried has capacity.
@@ -163,21 +166,35 @@ export function createRouter(options: RouterOptions = {}) {
 
     /** Takes these upstreams out of service, and all others into it. Returns those that changed. */
     drain(names: ReadonlySet<string>): readonly string[] {
-      const changed = [...upstreams.values()].filter(
-        (upstream) => upstream.isDraining !== names.has(upstream.upstream.name),
-      )
-      for (const upstream of changed) {
-        upstream.isDraining = !upstream.isDraining
-        queue.freed(upstream)
-      }
+      const changed = states.drain(names)
+      for (const upstream of changed) queue.freed(upstream)
       return changed.map(({ upstream }) => upstream.name)
     },
 
     /** Moves requests away from silent upstreams, and checks ejected ones. For a periodic timer. */
     check() {
-      for (const upstream of upstreams.values()) checkUpstream(upstream, checkDeps)
+      const deps = checkDeps()
+      for (const upstream of states.running()) checkUpstream(upstream, deps)
+    },
+
+    /**
+     * Changes to another configuration. Requests in progress continue as they began; what was learned
+     * about a server that stays is kept, and removed upstreams get no new calls.
+     */
+    configure({ upstreams, settings: next, maxInFlightOf, ...changed }: RouterConfiguration) {
+      probes = changed.probes
+      Object.assign(settings, next)
+      for (const state of states.configure(upstreams, maxInFlightOf)) queue.freed(state)
     },
   }
+}
+
+function isOutOfService({ upstream }: TargetState, call: ModelCall): boolean {
+  return upstream.isDraining && !(upstream.isRemoved && call.continues === true)
+}
+
+function fail(error: AppError): never {
+  throw error
 }
 
 function allDraining(): AppError {

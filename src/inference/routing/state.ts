@@ -15,7 +15,8 @@ export type OnHealthChange = (health: Health, upstream: Upstream, model: string 
 
 /** What this process knows about an upstream. */
 export class UpstreamState {
-  readonly upstream: Upstream
+  /** Its definition in the configuration; a reload may change all but the server. */
+  upstream: Upstream
   readonly health: Health
   readonly models = new Map<string, TargetState>()
   /** Concurrent requests that this process sends it at most. */
@@ -25,8 +26,12 @@ export class UpstreamState {
   queued = 0
   /** Of a request, from its start to its end; 0 before the first one. Kept by the fair queue. */
   meanServiceMs = 0
-  /** Whether an operator has taken it out of service. */
+  /** Whether it gets no new calls: an operator has taken it out of service, or it was removed. */
   isDraining = false
+  /** Whether the configuration no longer has it: what runs there may still end. */
+  isRemoved = false
+  /** The server that has replaced it under the same name. */
+  successor: UpstreamState | null = null
   /** Slots without any response yet, the oldest first. */
   readonly waiting = new Set<Slot>()
   /** The last sign of life. */
@@ -61,7 +66,7 @@ export class UpstreamState {
     this.health = new Health(settings, {
       // A response to any request shows that it is reachable again.
       isProbed: () => settings.probe,
-      changed: () => onHealthChange(this.health, upstream, null),
+      changed: () => onHealthChange(this.health, this.upstream, null),
     })
     this.#settings = given.settings
     this.#savedRetries = given.settings.retriesPerSecond * savedRetriesS
@@ -78,6 +83,14 @@ export class UpstreamState {
     })
     setBounded(this.models, model, state, modelsPerUpstreamMax)
     return state
+  }
+
+  /** Continues the counters of the server that it replaces, so that metrics never decrease. */
+  countFrom({ requests, failures, retriesRefused, health }: UpstreamState) {
+    this.requests = requests
+    this.failures = failures
+    this.retriesRefused = retriesRefused
+    this.health.ejectionsTotal = health.ejectionsTotal
   }
 
   countRequest() {

@@ -9,8 +9,8 @@ import { createPendingConnects } from './pending-connects.ts'
 import { sendOver } from './round-trip.ts'
 
 export type SocketTransportOptions = {
-  /** For TCP and TLS together. */
-  connectMs: number
+  /** For TCP and TLS together; read for each connection. */
+  connectMs: () => number
   /** How long an idle connection is kept. */
   idleMs: number
   idleSocketsPerOriginMax: number
@@ -34,7 +34,7 @@ export function createSocketTransport(
     idlePerOriginMax: options.idleSocketsPerOriginMax,
   })
   const pending = createPendingConnects()
-  const { connectMs, headerBytesMax, bufferBytesMax, log } = options
+  const { headerBytesMax, bufferBytesMax, log } = options
   const release = (connection: Connection) => pool.put(connection)
   const withDescriptor = createDescriptorWait({ closeIdle: () => pool.closeIdle(), log })
 
@@ -45,7 +45,7 @@ export function createSocketTransport(
       const endpoint = endpointOf(request.url)
       const rendered = renderRequest(endpoint, request)
       const roundTrip = { signal, headerBytesMax, bufferBytesMax, release }
-      const open = () => openConnection(endpoint, { connectMs, signal, pending })
+      const open = () => openConnection(endpoint, { connectMs: options.connectMs(), signal, pending })
       let pooled = pool.take(endpoint.origin)
       // Two iterations at most: a new connection is never stale.
       while (true) {

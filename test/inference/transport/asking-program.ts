@@ -11,7 +11,7 @@ export type Outcome =
   | { refused: string; why: string }
 
 const [, , kind, ...urls] = process.argv
-const transport = openTransport(kind === 'fetch' ? 'fetch' : 'socket', { connectMs: 2_000 })
+const transport = openTransport(kind === 'fetch' ? 'fetch' : 'socket', { connectMs: () => 2_000 })
 const outcomes: Outcome[] = []
 for (const url of urls) outcomes.push(await ask(url))
 transport.close()

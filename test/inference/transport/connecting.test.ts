@@ -26,7 +26,7 @@ overEachTransport(import.meta.file, ({ test, testOnLinux, openTransport }) => {
 
   test('an upstream that listens but does not speak TLS in time fails at the deadline', async () => {
     server = await serveScript(() => {})
-    const transport = openTransport({ connectMs: 50 })
+    const transport = openTransport({ connectMs: () => 50 })
     const { signal } = new AbortController()
     const url = server.url.replace('http:', 'https:')
     const error = await failureOf(transport.send(request(url, { signal })))
@@ -41,7 +41,7 @@ overEachTransport(import.meta.file, ({ test, testOnLinux, openTransport }) => {
       await Bun.sleep(2_100)
       await peer.write(okAnswer)
     })
-    const transport = openTransport({ connectMs: 2_000 })
+    const transport = openTransport({ connectMs: () => 2_000 })
     expect(await textOf(await transport.send(request(server.url)))).toBe('ok')
   })
 
@@ -53,7 +53,7 @@ overEachTransport(import.meta.file, ({ test, testOnLinux, openTransport }) => {
 
   testOnLinux('connecting has a deadline', async () => {
     const listener = await listenWithoutAccepting()
-    const transport = openTransport({ connectMs: 50 })
+    const transport = openTransport({ connectMs: () => 50 })
     const { signal } = new AbortController()
     const url = `http://127.0.0.1:${listener.port}`
     try {

@@ -30,7 +30,7 @@ function connectingTo(port: number): number {
 describe.skipIf(process.platform !== 'linux')('an upstream that accepts no connections', () => {
   test('holds a bounded number of descriptors, however many requests give up', async () => {
     const listener = await listenWithoutAccepting()
-    transport = openTransport('socket', { connectMs: 300 })
+    transport = openTransport('socket', { connectMs: () => 300 })
     const ask = () => failureOf(transport.send(request(`http://127.0.0.1:${listener.port}`)))
     try {
       let most = 0
@@ -54,7 +54,7 @@ describe.skipIf(process.platform !== 'linux')('an upstream that accepts no conne
 
   test('further requests fail at once while too many connects are pending', async () => {
     const listener = await listenWithoutAccepting()
-    transport = openTransport('socket', { connectMs: 600_000 })
+    transport = openTransport('socket', { connectMs: () => 600_000 })
     const controller = new AbortController()
     const { signal } = controller
     const ask = () =>
@@ -75,7 +75,7 @@ describe.skipIf(process.platform !== 'linux')('an upstream that accepts no conne
     const listener = await listenWithoutAccepting()
     const url = `http://127.0.0.1:${listener.port}`
     try {
-      transport = openTransport('socket', { connectMs: 1_500 })
+      transport = openTransport('socket', { connectMs: () => 1_500 })
       await failureOf(transport.send(request(url)))
       const before = connectingTo(listener.port)
       const controller = new AbortController()
@@ -96,7 +96,7 @@ describe.skipIf(process.platform !== 'linux')('an upstream that accepts no conne
   test('is used again once it accepts connections', async () => {
     const listener = await listenWithoutAccepting()
     const { port } = listener
-    transport = openTransport('socket', { connectMs: 1_500 })
+    transport = openTransport('socket', { connectMs: () => 1_500 })
     const ask = () => transport.send(request(`http://127.0.0.1:${port}`))
     // On a busy machine a connect may take too long again.
     const askOn = (): ReturnType<typeof ask> => ask().catch(askOn)

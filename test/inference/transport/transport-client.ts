@@ -4,7 +4,7 @@ import type { SocketTransportOptions } from '#inference/transport/socket-transpo
 import type { Chunk, UpstreamHttpRequest, UpstreamHttpResponse } from '#inference/transport.ts'
 
 export const limits = {
-  connectMs: 60_000,
+  connectMs: () => 60_000,
   idleMs: 60_000,
   idleSocketsPerOriginMax: 8,
   headerBytesMax: 16_384,
