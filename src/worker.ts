@@ -53,7 +53,7 @@ export async function serve(
   const given = { log, draining: () => draining, database }
   const services = await startServices(config, given, supervisorChannel())
   // The first requests should see the models; an unresponsive upstream does not delay the start.
-  await Promise.race([services.catalogue.asked, Bun.sleep(firstListsMs)])
+  await Promise.race([services.catalogue.asked(), Bun.sleep(firstListsMs)])
   // Another supervisor may have started since.
   if (draining) return services.close()
   if (config.warmUpMs > 0) {

@@ -145,6 +145,18 @@ export async function createAuth(deps: AuthDeps) {
       /** Applies a change to this process; to be called after the commit. */
       apply,
     },
+    /**
+     * Overwrites the groups that have changed in the configuration. Others, and those that it no longer
+     * names, stay as administrators have set them.
+     */
+    async changeGroups(before: Config['groups'], next: Config['groups']): Promise<void> {
+      const changed = Object.entries(next).filter(
+        ([name, permissions]) => !Bun.deepEquals(before[name], permissions),
+      )
+      if (changed.length === 0) return
+      await store.overwriteGroups(Object.fromEntries(changed))
+      await notify({ what: 'groups', id: '' })
+    },
     async close(): Promise<void> {
       verifier.close()
       await browsers.close()

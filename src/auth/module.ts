@@ -12,6 +12,13 @@ export const authModule = module({
   async start(needs: Foundation & { audit: Audit }) {
     const failures = needs.metrics.counter(authMetrics.failures)
     const auth = await createAuth({ ...needs, onFailure: (reason) => failures.add(1, reason) })
-    return { services: { auth }, close: () => auth.close() }
+    return {
+      services: { auth },
+      async reload(next, before) {
+        await auth.changeGroups(before.groups, next.groups)
+        return () => {}
+      },
+      close: () => auth.close(),
+    }
   },
 })

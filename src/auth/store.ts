@@ -92,6 +92,18 @@ function changeFeed(database: AuthDatabase) {
   }
 }
 
+async function overwriteGroups(handle: Pick<Handle, 'insert'>, groups: GroupList): Promise<void> {
+  if (Object.keys(groups).length === 0) return
+  await handle
+    .insert(appGroup)
+    .values(rowsOf(groups))
+    .onConflictDoUpdate({
+      target: appGroup.name,
+      set: { permissions: sql`excluded.permissions`, updatedAt: sql`now()` },
+      setWhere: sql`${appGroup.permissions} is distinct from excluded.permissions`,
+    })
+}
+
 function messageOf({ what, id }: Change): string {
   return `${what}:${id}`
 }
@@ -106,16 +118,7 @@ function groupTables(drizzle: Handle, query: QueryRunner) {
     seedGroups: (shipped: GroupList, configured: GroupList): Promise<void> =>
       drizzle.transaction(async (transaction) => {
         await transaction.insert(appGroup).values(rowsOf(shipped)).onConflictDoNothing()
-        if (Object.keys(configured).length > 0) {
-          await transaction
-            .insert(appGroup)
-            .values(rowsOf(configured))
-            .onConflictDoUpdate({
-              target: appGroup.name,
-              set: { permissions: sql`excluded.permissions`, updatedAt: sql`now()` },
-              setWhere: sql`${appGroup.permissions} is distinct from excluded.permissions`,
-            })
-        }
+        await overwriteGroups(transaction, configured)
         const names = shipped[shippedAdmins] ?? []
         const added =
           names.length === 0
@@ -130,6 +133,10 @@ function groupTables(drizzle: Handle, query: QueryRunner) {
           await grantToAdmins(transaction, name, isNotHeldByAdmins(name))
         await grantToAdmins(transaction, groupsPermission, isNotHeldByAnyGroup(groupsPermission))
       }),
+
+    /** Adds or overwrites groups whose permissions were changed in the configuration. */
+    overwriteGroups: (configured: GroupList): Promise<void> =>
+      query(() => overwriteGroups(drizzle, configured)),
 
     loadGroups() {
       return drizzle

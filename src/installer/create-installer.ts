@@ -1,6 +1,5 @@
 import { recordChange } from '#db/audit-entries.ts'
 import { createChangeNotifier } from '#db/change-notifier.ts'
-import type { Upstream } from '#inference/upstream.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
@@ -31,14 +30,12 @@ import { processDownloads } from './work.ts'
 
 type InstallerDeps = Omit<
   InstallerContext,
-  'layout' | 'library' | 'store' | 'notifier' | 'upstreams' | 'notifyModelsChanged'
+  'layout' | 'library' | 'store' | 'notifier' | 'notifyModelsChanged'
 > & {
   /** Where models are installed; shared by all workers that run downloads. */
   folder: string
   heartbeatMs: number
   database: InstallerDatabase
-  /** The configured upstreams. */
-  upstreams: readonly Upstream[]
   /** Called on every worker when the installed models change, here or at an upstream. */
   refreshModels: () => void
 }
@@ -59,7 +56,6 @@ export async function createInstaller(given: InstallerDeps) {
     database.notify(modelsChannel, '').catch((error: unknown) => {
       log.warn('model change notification failed', { error })
     })
-  const upstreams = new Map(given.upstreams.map((upstream) => [upstream.name, upstream]))
   const deps: InstallerContext = {
     ...given,
     layout,
@@ -67,7 +63,6 @@ export async function createInstaller(given: InstallerDeps) {
     store,
     notifier,
     notifyModelsChanged,
-    upstreams,
   }
   processDownloads(deps)
   const sweeping = startSweep(deps)

@@ -21,8 +21,8 @@ export type InstallerContext = {
   readonly resolve: ResolveSource
   readonly transferFile: TransferFile
   readonly transport: Transport
-  /** The configured upstreams by name. */
-  readonly upstreams: ReadonlyMap<string, Upstream>
+  /** A configured upstream. */
+  readonly findUpstream: (name: string) => Upstream | undefined
   readonly uses: ModelUses
   /** Notifies all workers that the installed models have changed. */
   notifyModelsChanged(): Promise<void>

@@ -12,7 +12,7 @@ import { createTransfer } from './transfer/transfer.ts'
 type Needs = Foundation & {
   jobs: Jobs
   transport: Transport
-  upstreams: readonly ConfiguredUpstream[]
+  upstreams: () => readonly ConfiguredUpstream[]
   catalogue: Catalogue
   llama: Llama
   modelsFolder: string
@@ -36,7 +36,8 @@ export const installerModule = module({
       heartbeatMs: config.stream.heartbeatMs,
       resolve: createSources(settings, outside),
       transferFile: createTransfer(settings, outside),
-      upstreams: models.upstreams.map(({ upstream }) => upstream),
+      findUpstream: (name) =>
+        models.upstreams().find(({ upstream }) => upstream.name === name)?.upstream,
       uses: models.llama.usesOf,
       refreshModels: () => void models.catalogue.refresh(),
     })

@@ -33,9 +33,9 @@ export async function pull(
   attempt: DownloadAttempt,
   source: Extract<Source, { kind: 'upstream' }>,
 ): Promise<void> {
-  const { transport, upstreams } = deps
+  const { transport, findUpstream } = deps
   const { signal } = attempt
-  const upstream = upstreams.get(source.upstream)
+  const upstream = findUpstream(source.upstream)
   if (upstream === undefined) {
     throw new AppError('not_found', `The upstream "${source.upstream}" no longer exists.`)
   }

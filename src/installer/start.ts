@@ -62,13 +62,13 @@ export async function startInstall(
 
 /** Null for an upstream, which resolves the model itself. */
 async function resolveSource(
-  { resolve, upstreams }: InstallerContext,
+  { resolve, findUpstream }: InstallerContext,
   { source, allowsUnsafe }: InstallRequest,
   requestSignal: AbortSignal,
 ): Promise<ResolvedSource | null> {
   if (source.kind === 'upstream') {
     // Built-in upstreams have no URL.
-    if (upstreams.get(source.upstream)?.baseUrl) return null
+    if (findUpstream(source.upstream)?.baseUrl) return null
     const message = `There is no upstream "${source.upstream}" that can download models.`
     throw refused('upstream', message, 'bad_source')
   }

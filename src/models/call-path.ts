@@ -51,7 +51,7 @@ export function startCallPath(
     metrics,
     keySeriesMax: keyLabels ? keySeriesMax : null,
   })
-  const upstreams = configuredUpstreams(config)
+  let upstreams = configuredUpstreams(config)
   const transport = createTransport(config.transport, {
     fetch: needs.fetch,
     connectMs: () => config.deadlines.connectMs,
@@ -107,7 +107,7 @@ export function startCallPath(
   return {
     services: {
       transport,
-      upstreams,
+      upstreams: () => upstreams,
       modelsFolder,
       llama,
       catalogue,
@@ -116,6 +116,12 @@ export function startCallPath(
       tokenCounter,
       modelResolver: createModelResolver({ catalogue, access, agents, names: modelNames, log }),
       inference,
+    },
+    reload(next: Config) {
+      upstreams = configuredUpstreams(next)
+      routing.reload(next, upstreams)
+      catalogue.configure({ config: next, upstreams })
+      inference.configure(next)
     },
     async close() {
       tokenCounter.close()

@@ -39,9 +39,13 @@ export type ResolveOptions = {
   readonly mode?: Model['mode']
 }
 
-export type CatalogueDeps = {
+/** What the catalogue is made of. */
+export type CatalogueSources = {
   config: Pick<Config, 'model' | 'models' | 'limits'>
   upstreams: readonly ConfiguredUpstream[]
+}
+
+export type CatalogueDeps = CatalogueSources & {
   adapters: Adapters
   transport: Transport
   access: Pick<ModelAccess, 'usable'>
@@ -63,7 +67,8 @@ const urgentRefreshMs = 2_000
 
 /** The model list of one upstream. */
 type Listing = {
-  readonly source: ConfiguredUpstream
+  /** Changes with a reload of the configuration. */
+  source: ConfiguredUpstream
   /** null until the first response; kept while the upstream is unreachable. */
   models: readonly UpstreamModel[] | null
   isFailing: boolean
@@ -75,10 +80,12 @@ type Listing = {
  * The models of the configuration and of the upstreams' own lists. Models that a principal may not use
  * do not exist for it.
  */
-export function createCatalogue(deps: CatalogueDeps) {
+export function createCatalogue(given: CatalogueDeps) {
+  const { access } = given
   const stopped = new AbortController()
-  const listings = deps.upstreams.map(createListing)
-  const refreshed = listings.filter(({ source }) => source.models === null)
+  let deps = given
+  let listings = deps.upstreams.map(createListing)
+  let refreshed = listings.filter(isRefreshed)
   let names = collectModels(deps, listings)
 
   // Each separately, so that an upstream that hangs does not delay the others.
@@ -86,7 +93,8 @@ export function createCatalogue(deps: CatalogueDeps) {
     listing.refreshing ??= fetchList(listing, deps, stopped.signal).then(() => {
       listing.refreshing = null
       listing.refreshedAtMs = performance.now()
-      names = collectModels(deps, listings)
+      // A reload may have replaced it meanwhile.
+      if (listings.includes(listing)) names = collectModels(deps, listings)
     })
     return listing.refreshing
   }
@@ -96,7 +104,7 @@ export function createCatalogue(deps: CatalogueDeps) {
 
   const find = (principal: RequestPrincipal, name: string): Model | undefined => {
     const model = names.models.get(name) ?? names.aliases.get(name)
-    return model === undefined ? undefined : deps.access.usable(principal, model)
+    return model === undefined ? undefined : access.usable(principal, model)
   }
   const findAny = (principal: RequestPrincipal, spellings: readonly string[]) => {
     for (const name of spellings) {
@@ -119,17 +127,30 @@ export function createCatalogue(deps: CatalogueDeps) {
     })
     return Promise.any(refreshes).catch(() => undefined)
   }
-  const asked = refreshAll()
-  const timer = setInterval(refreshAll, deps.config.models.refreshMs)
+  let asked = refreshAll()
+  let timer = setInterval(refreshAll, deps.config.models.refreshMs)
 
   return {
     /** Resolves once every upstream was asked for its models, successfully or not. */
-    asked,
+    asked: () => asked,
+    /** Changes to these models. Lists of upstreams that stay are kept until the next refresh. */
+    configure(sources: CatalogueSources) {
+      deps = { ...given, ...sources }
+      const before = new Map(listings.map((listing) => [listing.source.upstream.name, listing]))
+      listings = deps.upstreams.map((source) => relist(before.get(source.upstream.name), source))
+      refreshed = listings.filter(isRefreshed)
+      names = collectModels(deps, listings)
+      asked = Promise.all(
+        refreshed.filter(({ refreshedAtMs }) => refreshedAtMs < 0).map(refresh),
+      ).then(() => {})
+      clearInterval(timer)
+      timer = setInterval(refreshAll, deps.config.models.refreshMs)
+    },
     list: (principal: RequestPrincipal): readonly Model[] =>
-      [...names.models.values()].flatMap((model) => deps.access.usable(principal, model) ?? []),
+      [...names.models.values()].flatMap((model) => access.usable(principal, model) ?? []),
     listAliases: (principal: RequestPrincipal): readonly Alias[] =>
       [...names.aliases].flatMap(([alias, given]) => {
-        const model = deps.access.usable(principal, given)
+        const model = access.usable(principal, given)
         return model === undefined ? [] : [{ alias, model }]
       }),
     /** Of every model. */
@@ -176,6 +197,20 @@ function createListing(source: ConfiguredUpstream): Listing {
     refreshing: null,
     refreshedAtMs: Number.NEGATIVE_INFINITY,
   }
+}
+
+/** The listing after a reload; a changed upstream is asked again. */
+function relist(before: Listing | undefined, source: ConfiguredUpstream): Listing {
+  if (before === undefined) return createListing(source)
+  const isNamed = (before.source.models ?? source.models) !== null
+  const { kind } = before.source.upstream
+  if (isNamed || kind !== source.upstream.kind) return createListing(source)
+  if (Bun.deepEquals(before.source.upstream, source.upstream)) return Object.assign(before, { source })
+  return { ...createListing(source), models: before.models, isFailing: before.isFailing }
+}
+
+function isRefreshed({ source }: Listing): boolean {
+  return source.models === null
 }
 
 /** Some servers report the time of the response as that of the model. */

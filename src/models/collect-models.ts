@@ -1,7 +1,7 @@
 import type { ModelConfig } from '#config/schema.ts'
 import type { Target, UpstreamModel } from '#inference/upstream.ts'
 import { compileAccessRules } from './access-rules.ts'
-import type { CatalogueDeps, ConfiguredUpstream, Model } from './catalogue.ts'
+import type { CatalogueSources, ConfiguredUpstream, Model } from './catalogue.ts'
 import { configuredTargets } from './model-config.ts'
 
 /** The models that an upstream lists; null until its first response. */
@@ -14,7 +14,7 @@ type Names = { readonly models: Map<string, Model>; readonly aliases: Map<string
 
 /** Models of the configuration take precedence over listed models of the same name. */
 export function collectModels(
-  deps: Pick<CatalogueDeps, 'config' | 'upstreams'>,
+  deps: CatalogueSources,
   listings: readonly Listing[],
 ): Names {
   const models = new Map<string, Model>()

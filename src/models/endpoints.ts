@@ -8,7 +8,6 @@ import {
   modelList,
   modelListQuery,
   modelRecord,
-  type OtherModel,
   renderModel,
   renderOtherModel,
 } from './schema.ts'
@@ -16,12 +15,22 @@ import {
 /** The models that the caller may name in requests, including agents. */
 export function modelEndpoints({
   modelResolver,
-  otherModels,
+  builtInEmbedders,
+  speechModels,
 }: {
   modelResolver: Pick<ModelResolver, 'list' | 'listAliases' | 'find' | 'mayUseOther'>
-  otherModels: readonly OtherModel[]
+  builtInEmbedders: readonly string[]
+  /** The same array until a reload changes it. */
+  speechModels: () => readonly string[]
 }): Endpoint[] {
-  const others = new Map(otherModels.map((model) => [model.id, renderOtherModel(model)]))
+  let latest: readonly string[] | null = null
+  let rendered = renderOthers([], [])
+  const others = () => {
+    const current = speechModels()
+    if (current !== latest) rendered = renderOthers(builtInEmbedders, current)
+    latest = current
+    return rendered
+  }
   return [
     endpoint({
       method: 'GET',
@@ -46,7 +55,7 @@ aliases, built-in models of other modes, and the agents that you may call, newes
           renderModel,
         )
         const names = new Set(catalogued.map(({ id }) => id))
-        const built = [...others.values()].filter(
+        const built = [...others().values()].filter(
           ({ id }) => !names.has(id) && modelResolver.mayUseOther(context.principal, id),
         )
         const list = { object: 'list', data: [...catalogued, ...built, ...agents.map(renderModel)] }
@@ -69,12 +78,21 @@ aliases, built-in models of other modes, and the agents that you may call, newes
         const name = percentDecoded(params['*'])
         const model = await modelResolver.find(context.principal, name)
         if (model !== undefined) return renderModel(model)
-        const other = others.get(name)
+        const other = others().get(name)
         if (other !== undefined && modelResolver.mayUseOther(context.principal, name)) return other
         throw modelNotFound(name)
       },
     }),
   ]
+}
+
+/** Models outside the catalogue. */
+function renderOthers(embedders: readonly string[], speechModels: readonly string[]) {
+  const models = [
+    ...embedders.map((id) => ({ id, mode: 'embed' as const })),
+    ...speechModels.map((id) => ({ id, mode: 'transcribe' as const })),
+  ]
+  return new Map(models.map((model) => [model.id, renderOtherModel(model)]))
 }
 
 const exampleModel = {

@@ -38,6 +38,7 @@ export const modelsModule = module({
     const drains = await createDrains({ ...needs, router: callPath.services.router })
     return {
       services: { ...callPath.services, drains },
+      reload: (next) => () => callPath.reload(next),
       async close() {
         await drains.close()
         await callPath.close()
@@ -51,14 +52,12 @@ export const modelsModule = module({
   }: UpstreamEndpointDeps & {
     modelResolver: ModelResolver
     builtInEmbedders: readonly string[]
-    speechModels: readonly string[]
+    speechModels: () => readonly string[]
   }) => [
     ...modelEndpoints({
       modelResolver: needs.modelResolver,
-      otherModels: [
-        ...builtInEmbedders.map((id) => ({ id, mode: 'embed' as const })),
-        ...speechModels.map((id) => ({ id, mode: 'transcribe' as const })),
-      ],
+      builtInEmbedders,
+      speechModels,
     }),
     ...upstreamEndpoints(needs),
   ],

@@ -34,26 +34,39 @@ export function startRouting({
   metrics: MetricRegistry
   onAttemptEnded: OnAttemptEnded
   log: Pick<Log, 'info' | 'warn'>
-}): { router: Router; close(): void } {
-  const { health, limits } = config
+}): {
+  router: Router
+  /** Changes to the upstreams of another configuration. */
+  reload(next: Config, upstreams: readonly ConfiguredUpstream[]): void
+  close(): void
+} {
   const stopped = new AbortController()
   const requestContext = () => createBackgroundContext(stopped.signal)
   const queueReport = createQueueReport(metrics)
+  /** Shared with the queue; only a reload changes it. */
+  const queueSettings = { ...config.queue }
   const queue = createCallQueue({
-    settings: config.queue,
+    settings: queueSettings,
     nowMs: () => performance.now(),
     onEnded: queueReport.waitEnded,
   })
   queueReport.watch(queue)
-  const inFlightMax = new Map(config.upstream.map(({ name, maxInFlight }) => [name, maxInFlight]))
+  const settingsOf = ({ health, limits, upstream, workers, workerIndex = 0 }: Config) => {
+    const inFlightMax = new Map(upstream.map(({ name, maxInFlight }) => [name, maxInFlight]))
+    const { probeMs } = health
+    return {
+      settings: health,
+      maxInFlightOf: (name: string) =>
+        inFlightShare(inFlightMax.get(name), { workers, workerIndex }),
+      probes: createProbes({ adapters, transport, limits, probeMs, requestContext }),
+    }
+  }
   warnOfFewSlots(config, log)
   const router = createRouter({
-    settings: health,
+    ...settingsOf(config),
     onHealthChange: logHealth(log),
     onAttemptEnded,
     queue,
-    maxInFlightOf: (name) => inFlightShare(inFlightMax.get(name), config),
-    probes: createProbes({ adapters, transport, limits, probeMs: health.probeMs, requestContext }),
   })
   for (const { upstream } of upstreams) router.upstreamState(upstream)
   addRoutingMetrics(metrics, router)
@@ -61,6 +74,12 @@ export function startRouting({
   timer.unref()
   return {
     router,
+    reload(next, nextUpstreams) {
+      warnOfFewSlots(next, log)
+      Object.assign(queueSettings, next.queue)
+      const definitions = nextUpstreams.map(({ upstream }) => upstream)
+      router.configure({ ...settingsOf(next), upstreams: definitions })
+    },
     close() {
       clearInterval(timer)
       stopped.abort()

@@ -75,7 +75,7 @@ export function createEditing(
     }
   /** Settings that only another release knows have the value that is stored. */
   const effective = ({ overrides }: SettingsState, keys: readonly string[]) => {
-    const values = new Map([...overrides, ...layers.flat(overrides)])
+    const values = new Map([...overrides, ...settings.layers.flat(overrides)])
     return Object.fromEntries(keys.map((key) => [key, values.get(key) ?? null]))
   }
   return {

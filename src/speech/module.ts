@@ -1,5 +1,6 @@
 import type { Auth } from '#auth/auth.ts'
 import { programEnvironment } from '#config/load.ts'
+import type { Config } from '#config/schema.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { Limits } from '#limits/admission.ts'
@@ -8,7 +9,7 @@ import type { Ledger } from '#usage/ledger.ts'
 import { mpg123Folder, setMpg123Folder } from './decoders/mpg123-package.ts'
 import { engines } from './doctor.ts'
 import { speechEndpoints } from './endpoints.ts'
-import { createEnginePool } from './engines/pool.ts'
+import { changedEngines, configuredEngines, createEnginePool } from './engines/pool.ts'
 import { speechMetrics } from './metrics.ts'
 import { addSpeechGauges, reportUse } from './metrics-report.ts'
 import { openRecognition } from './recognition/open-recognition.ts'
@@ -40,13 +41,18 @@ export const speechModule = module({
   }: Foundation & Needs) {
     setMpg123Folder(mpg123Folder(config.data))
     const onUsed = reportUse(metrics, usageLedger)
-    const pool = createEnginePool(config.engine, { log, environment: programEnvironment() })
+    const engineDeps = { log, environment: programEnvironment() }
+    const pool = createEnginePool(config.engine, engineDeps)
+    const namesOf = ({ speech: { models }, engine }: Config) => [
+      ...new Set([...models, ...configuredEngines(engine).map(({ name }) => name)]),
+    ]
+    let speechModels = namesOf(config)
     const recognitionDeps = { pool, settings: config.speech, log }
     const open: OpenRecognition = (options) => openRecognition(recognitionDeps, options)
     const speech = new SpeechSessions({
       config,
       log,
-      languages: pool.languages,
+      languages: () => pool.languages,
       openRecognition: open,
       admit: limits.admitSpeech,
       onUsed,
@@ -67,9 +73,14 @@ export const speechModule = module({
         speech,
         transcriptions,
         /** The values of `model` of transcriptions. */
-        speechModels: [
-          ...new Set([...config.speech.models, ...pool.engines.map(({ name }) => name)]),
-        ],
+        speechModels: () => speechModels,
+      },
+      reload(next, { engine: before }) {
+        const engines = changedEngines(pool, { before, next: next.engine }, engineDeps)
+        return () => {
+          pool.replace(engines)
+          speechModels = namesOf(next)
+        }
       },
       async close() {
         speech.close()

@@ -150,7 +150,8 @@ async function openProcess(place: InstallerFolders): Promise<InstallerWorker> {
     resolve: createSources(settings, outside),
     transferFile: createTransfer(settings, outside),
     transport: fetchTransport,
-    upstreams: configuredUpstreams(config).map(({ upstream }) => upstream),
+    findUpstream: (name) =>
+      configuredUpstreams(config).find(({ upstream }) => upstream.name === name)?.upstream,
     uses: async (name) => place.uses.get(name) ?? [],
     refreshModels: () => {
       refreshes += 1

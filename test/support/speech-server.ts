@@ -60,7 +60,7 @@ export function startSpeechServer(
   const sessions = new SpeechSessions({
     config,
     log,
-    languages: pool.languages,
+    languages: () => pool.languages,
     openRecognition: (request) => openRecognition({ pool, settings, log }, request),
   })
   const { auth } = gateway.deps

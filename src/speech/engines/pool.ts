@@ -38,35 +38,79 @@ type PooledEngine = {
 }
 
 export function createEnginePool(configs: readonly EngineConfig[], deps: EngineDeps): EnginePool {
-  const configured = configs.length === 0 ? [builtInEngine] : configs
   return new EnginePool(
-    configured.map((config) => createEngine(config, deps)),
+    configuredEngines(configs).map((config) => createEngine(config, deps)),
     deps.log,
   )
+}
+
+/**
+ * The engines of a changed configuration: those that stay the same, with their sessions and warm
+ * programs, and new ones.
+ */
+export function changedEngines(
+  { engines }: EnginePool,
+  { before, next }: { before: readonly EngineConfig[]; next: readonly EngineConfig[] },
+  deps: EngineDeps,
+): readonly Engine[] {
+  const known = new Map(configuredEngines(before).map((config, at) => [config.name, { config, at }]))
+  return configuredEngines(next).map((config) => {
+    const same = known.get(config.name)
+    const engine = Bun.deepEquals(same?.config, config) ? engines[same?.at ?? 0] : undefined
+    return engine ?? createEngine(config, deps)
+  })
+}
+
+/** Only the built-in demo if there are none. */
+export function configuredEngines(configs: readonly EngineConfig[]): readonly EngineConfig[] {
+  return configs.length === 0 ? [builtInEngine] : configs
 }
 
 /** The engines of this process with their capacity and health. Closes them. */
 export class EnginePool {
   /** In the configured order; only the built-in demo if none is configured. */
-  readonly engines: readonly Engine[]
+  engines: readonly Engine[] = []
   /** Languages that at least one engine serves. */
-  readonly languages: readonly Language[]
-  readonly #pooled: readonly PooledEngine[]
+  languages: readonly Language[] = []
+  #pooled: readonly PooledEngine[] = []
+  /** Removed from the configuration, and closed when their last session ends. */
+  readonly #removed = new Set<PooledEngine>()
   readonly #log: Log
 
   constructor(engines: readonly Engine[], log: Log) {
+    this.#log = log
+    this.replace(engines)
+  }
+
+  /** Sessions open on these engines from now on; sessions of removed ones continue there. */
+  replace(engines: readonly Engine[]): void {
+    const before = this.#pooled
     this.engines = engines
-    this.#pooled = engines.map((engine) => ({
-      engine,
-      sessions: 0,
-      failures: 0,
-      failuresTotal: 0,
-      backoffUntil: 0,
-    }))
     this.languages = languages.filter((language) =>
       engines.some((engine) => engine.languages.includes(language)),
     )
-    this.#log = log
+    this.#pooled = engines.map(
+      (engine) =>
+        before.find((pooled) => pooled.engine === engine) ?? {
+          engine,
+          sessions: 0,
+          failures: 0,
+          failuresTotal: 0,
+          backoffUntil: 0,
+        },
+    )
+    for (const pooled of before) {
+      if (engines.includes(pooled.engine)) continue
+      this.#removed.add(pooled)
+      this.#closeUnused(pooled)
+    }
+  }
+
+  #closeUnused(pooled: PooledEngine): void {
+    if (pooled.sessions > 0 || !this.#removed.delete(pooled)) return
+    void pooled.engine.close().catch((error: unknown) => {
+      this.#log.warn('removed speech engine not closed', { engine: pooled.engine.name, error })
+    })
   }
 
   /** Whether an engine has capacity for another session. */
@@ -86,7 +130,10 @@ export class EnginePool {
     for (const candidate of candidates) {
       if (!hasCapacity(candidate)) continue
       try {
-        return await openOne(candidate, options, this.#log)
+        return await openOne(candidate, options, {
+          log: this.#log,
+          released: () => this.#closeUnused(candidate),
+        })
       } catch (error) {
         last = toEngineError(error)
         if (options.signal.aborted) break
@@ -108,7 +155,8 @@ export class EnginePool {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.engines.map((engine) => engine.close()))
+    const all = [...this.engines, ...[...this.#removed].map(({ engine }) => engine)]
+    await Promise.all(all.map((engine) => engine.close()))
   }
 
   /** In the configured order; then engines in backoff, the earliest first; last the one to avoid. */
@@ -133,12 +181,14 @@ function hasCapacity({ engine, sessions }: PooledEngine): boolean {
 async function openOne(
   pooled: PooledEngine,
   options: EngineOpenOptions,
-  log: Log,
+  { log, released }: { log: Log; released: () => void },
 ): Promise<OpenedSession> {
   let isReleased = false
   const release = () => {
-    if (!isReleased) pooled.sessions -= 1
+    if (isReleased) return
     isReleased = true
+    pooled.sessions -= 1
+    released()
   }
   const listener = (event: EngineEvent) => {
     if (event.type === 'final' || event.type === 'ended') recordSuccess(pooled)

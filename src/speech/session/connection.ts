@@ -48,7 +48,7 @@ export class Connection {
     // A draining process may have closed it already.
     if (this.#isClosing) return
     try {
-      const query = readSessionQuery(this.#request.parameters, this.#sessions.languages)
+      const query = readSessionQuery(this.#request.parameters, this.#sessions.languages())
       this.#sessions.admit(null)
       // Nothing is read before the client is authorised.
       this.socket.pause()

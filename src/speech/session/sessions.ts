@@ -16,7 +16,7 @@ import type { SessionEnding } from './transcriber.ts'
 export type SpeechSessionsDeps = {
   readonly config: Pick<Config, 'speech' | 'drain'>
   /** Languages that at least one engine serves. */
-  readonly languages: readonly Language[]
+  readonly languages: () => readonly Language[]
   readonly log: Log
   readonly openRecognition: OpenRecognition
   /** Limits of callers; absent: none. */
@@ -33,7 +33,7 @@ const endedCharsMax = 16_777_216
 /** The connections and speech sessions of this process. Owns their limits and the timer. */
 export class SpeechSessions {
   readonly settings: Config['speech']
-  readonly languages: readonly Language[]
+  readonly languages: () => readonly Language[]
   readonly log: Log
   readonly #sessionDeps: SessionDeps
   readonly #budget: AudioBudget

@@ -35,7 +35,7 @@ const { downloads } = await createInstaller({
   resolve: createSources(settings, outside),
   transferFile: createTransfer(settings, outside),
   transport: fetchTransport,
-  upstreams: [],
+  findUpstream: () => undefined,
   uses: async () => [],
   refreshModels() {},
 })

@@ -24,7 +24,7 @@ describe.skipIf(lacksLlama)('a gateway with installed models', () => {
       environment: { SLUICE_MODELS: models, SLUICE_LLAMA_PACKAGE: llamaPackage ?? '' },
       llama: { ...quietSettings, sequencesMax: 2, contextTokensMax: 1_024, seed: 5 },
     })
-    await gateway.deps.catalogue.asked
+    await gateway.deps.catalogue.asked()
   })
   afterAll(async () => {
     await gateway.stop()
