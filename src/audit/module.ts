@@ -9,8 +9,7 @@ const sweepEveryMs = 600_000
 export const auditModule = module({
   name: 'audit',
   start({ database, config, log, now }: Foundation) {
-    const sweep = () =>
-      sweepAuditLog(database, { keepDays: config.audit.keepDays, now: now() })
+    const sweep = () => sweepAuditLog(database, { keepDays: config.audit.keepDays, now: now() })
     const { stop } = repeat(sweep, { everyMs: sweepEveryMs, log, failed: 'audit sweep failed' })
     return { services: { audit: createAudit({ database, now }) }, close: stop }
   },

@@ -56,15 +56,17 @@ export const authKeys = {
       minimum: 0,
     }),
   }),
-  groups: reloading(Type.Record(
-    Type.String(),
-    Type.Array(Type.Union(permissionNames.map((name) => Type.Literal(name)))),
-    {
-      description:
-        'Permissions by group name. Predefined: admins has all, users has can_access_api. Groups listed here are overwritten at each start.',
-      default: {},
-    },
-  )),
+  groups: reloading(
+    Type.Record(
+      Type.String(),
+      Type.Array(Type.Union(permissionNames.map((name) => Type.Literal(name)))),
+      {
+        description:
+          'Permissions by group name. Predefined: admins has all, users has can_access_api. Groups listed here are overwritten at each start.',
+        default: {},
+      },
+    ),
+  ),
 }
 
 /** HS256 needs a key of at least the size of its hash (RFC 7518, 3.2). */

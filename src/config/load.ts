@@ -13,8 +13,8 @@ import { translationsFaults } from '#translations/config.ts'
 import { type ConfigFile, parseConfigFile, readConfigFile } from './config-file.ts'
 import { adoptFormerNames } from './former-names.ts'
 import { isObjectSchema } from './keys.ts'
-import { type Config, type ConfigSource, configSchema } from './schema.ts'
 import { overlayEngine, overlayEnvironment, overlayUpstream } from './overlay.ts'
+import { type Config, type ConfigSource, configSchema } from './schema.ts'
 import { toSnake } from './spelling.ts'
 import { unknownVariables } from './unknown-variables.ts'
 
@@ -157,4 +157,3 @@ function readKeyVariables(config: Config, environment: Environment, faults: stri
     })
   }
 }
-

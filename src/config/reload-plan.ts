@@ -96,13 +96,15 @@ function* changesOf({ path, schema, before, after }: Omit<Leaf, 'reloads'>): Gen
     yield* changesOf({ ...entry, after: right.get(name), path: `${path}.${name}` })
   }
   // Upstreams, models and engines are in order of preference.
-  if (differing.length === 0) yield { key: path, before: [...left.keys()], after: [...right.keys()] }
+  if (differing.length === 0)
+    yield { key: path, before: [...left.keys()], after: [...right.keys()] }
 }
 
 /** The fields of an object, or the entries of a list by their names; null for any other value. */
 function entriesOf(schema: TSchema, value: unknown): Map<string, unknown> | null {
   if (schema['secret'] === true) return null
-  if (isRecord(value)) return new Map(Object.entries(value).map(([key, item]) => [spell(schema, key), item]))
+  if (isRecord(value))
+    return new Map(Object.entries(value).map(([key, item]) => [spell(schema, key), item]))
   if (!Array.isArray(value)) return null
   const named = value.map((item): [unknown, unknown] => {
     return [fieldOf(item, 'name') ?? fieldOf(item, 'label'), item]
@@ -119,8 +121,9 @@ function spell(schema: TSchema, key: string): string {
 function entrySchema(schema: TSchema, name: string): TSchema {
   if (schema['type'] === 'array') return schema['items']
   if (isObjectSchema(schema)) {
-    const [, property] = Object.entries(schema.properties).find(([key]) => toSnake(key) === name) ?? []
-    return property ?? {} as TSchema
+    const [, property] =
+      Object.entries(schema.properties).find(([key]) => toSnake(key) === name) ?? []
+    return property ?? ({} as TSchema)
   }
   return Object.values(schema['patternProperties'] ?? {})[0] as TSchema
 }

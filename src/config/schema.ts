@@ -96,31 +96,31 @@ export const configSchema = Type.Object(
         minimum: 1024,
       }),
       ...reloadingKeys({
-      inputCharsMax: whole('Maximum input text of a generation, in characters.', {
-        default: 10_485_760,
-        minimum: 1,
-      }),
-      jsonDepthMax: whole('Maximum nesting depth of a JSON body.', { default: 128, minimum: 8 }),
-      inputItemsMax: whole('Maximum items per input.', { default: 10_000, minimum: 1 }),
-      toolsMax: whole('Maximum tools per request.', { default: 1_024, minimum: 1 }),
-      ...hostedToolLimits,
-      outputCharsMax: whole('Maximum output text of a generation, in characters.', {
-        default: 33_554_432,
-        minimum: 1024,
-      }),
-      eventBytesMax: whole('Maximum size of an upstream event, in bytes.', {
-        default: 16_777_216,
-        minimum: 1024,
-      }),
-      toolArgumentCharsMax: whole('Maximum tool call arguments of a generation, in characters.', {
-        default: 8_388_608,
-        minimum: 1024,
-      }),
-      streamsMax: whole('Concurrent generations per worker; more are refused with 503.', {
-        default: 10_000,
-        minimum: 1,
-      }),
-      ...limitScopeKeys,
+        inputCharsMax: whole('Maximum input text of a generation, in characters.', {
+          default: 10_485_760,
+          minimum: 1,
+        }),
+        jsonDepthMax: whole('Maximum nesting depth of a JSON body.', { default: 128, minimum: 8 }),
+        inputItemsMax: whole('Maximum items per input.', { default: 10_000, minimum: 1 }),
+        toolsMax: whole('Maximum tools per request.', { default: 1_024, minimum: 1 }),
+        ...hostedToolLimits,
+        outputCharsMax: whole('Maximum output text of a generation, in characters.', {
+          default: 33_554_432,
+          minimum: 1024,
+        }),
+        eventBytesMax: whole('Maximum size of an upstream event, in bytes.', {
+          default: 16_777_216,
+          minimum: 1024,
+        }),
+        toolArgumentCharsMax: whole('Maximum tool call arguments of a generation, in characters.', {
+          default: 8_388_608,
+          minimum: 1024,
+        }),
+        streamsMax: whole('Concurrent generations per worker; more are refused with 503.', {
+          default: 10_000,
+          minimum: 1,
+        }),
+        ...limitScopeKeys,
       }),
     }),
     warmUpMs: whole(

@@ -24,42 +24,48 @@ const mcpServerEntry = entry('A remote MCP server that callers may use as a tool
 
 /** The keys of tools that the gateway or an upstream runs. */
 export const hostedToolKeys = {
-  unsupportedTools: reloading(choice(
-    "What happens to a tool that only an upstream of the client's own protocol could run (web search, code execution): refuse answers 400 tool_not_supported; drop calls the model without it, which may then invent its results.",
-    ['refuse', 'drop'],
-  )),
-  mcpServer: reloading(Type.Array(mcpServerEntry, {
-    description: 'Remote MCP servers that callers may use by label or URL.',
-    default: [],
-  })),
-  mcp: reloading(section('Limits for tools of remote MCP servers, and hosts that callers may name.', {
-    hosts: Type.Array(Type.String({ minLength: 1 }), {
-      description:
-        'Hosts of other servers that callers may name by URL: "api.example.com", "*.example.com" or "*". Such servers need a public address and https.',
+  unsupportedTools: reloading(
+    choice(
+      "What happens to a tool that only an upstream of the client's own protocol could run (web search, code execution): refuse answers 400 tool_not_supported; drop calls the model without it, which may then invent its results.",
+      ['refuse', 'drop'],
+    ),
+  ),
+  mcpServer: reloading(
+    Type.Array(mcpServerEntry, {
+      description: 'Remote MCP servers that callers may use by label or URL.',
       default: [],
     }),
-    ports: Type.Array(Type.Integer({ minimum: 1, maximum: 65535 }), {
-      description: 'Allowed ports of such URLs; empty: any.',
-      default: [443],
+  ),
+  mcp: reloading(
+    section('Limits for tools of remote MCP servers, and hosts that callers may name.', {
+      hosts: Type.Array(Type.String({ minLength: 1 }), {
+        description:
+          'Hosts of other servers that callers may name by URL: "api.example.com", "*.example.com" or "*". Such servers need a public address and https.',
+        default: [],
+      }),
+      ports: Type.Array(Type.Integer({ minimum: 1, maximum: 65535 }), {
+        description: 'Allowed ports of such URLs; empty: any.',
+        default: [443],
+      }),
+      listMs: whole('Timeout for connecting to a server and listing its tools.', {
+        default: 10_000,
+        minimum: 10,
+      }),
+      listCacheMs: whole('How long a tool list is cached.', { default: 60_000, minimum: 0 }),
+      callMs: whole('Timeout of a tool call.', { default: 60_000, minimum: 10 }),
+      answerBytesMax: whole('Maximum response size of a server.', {
+        default: 8_388_608,
+        minimum: 1024,
+      }),
+      outputCharsMax: whole(
+        'Maximum text of a tool result that is passed to the model; longer results are truncated.',
+        {
+          default: 262_144,
+          minimum: 1,
+        },
+      ),
     }),
-    listMs: whole('Timeout for connecting to a server and listing its tools.', {
-      default: 10_000,
-      minimum: 10,
-    }),
-    listCacheMs: whole('How long a tool list is cached.', { default: 60_000, minimum: 0 }),
-    callMs: whole('Timeout of a tool call.', { default: 60_000, minimum: 10 }),
-    answerBytesMax: whole('Maximum response size of a server.', {
-      default: 8_388_608,
-      minimum: 1024,
-    }),
-    outputCharsMax: whole(
-      'Maximum text of a tool result that is passed to the model; longer results are truncated.',
-      {
-        default: 262_144,
-        minimum: 1,
-      },
-    ),
-  })),
+  ),
 }
 
 /** Part of the section `limits`. */

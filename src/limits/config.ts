@@ -82,19 +82,23 @@ export type ModelPrice = Static<typeof modelPrice>
 
 /** The keys of budgets and prices. */
 export const budgetKeys = {
-  budgets: reloading(section('Budgets per day or month (UTC), in tokens and money.', {
-    default: Type.Object(budgetValues.properties, {
-      description: 'Budgets of each user.',
-      default: {},
-      additionalProperties: false,
+  budgets: reloading(
+    section('Budgets per day or month (UTC), in tokens and money.', {
+      default: Type.Object(budgetValues.properties, {
+        description: 'Budgets of each user.',
+        default: {},
+        additionalProperties: false,
+      }),
+      user: budgetsByName('Budgets of one user, by id, instead of the defaults.'),
+      group: budgetsByName('Budgets of a group, shared by its members.'),
+      key: budgetsByName('Budgets of one API key, by id.'),
     }),
-    user: budgetsByName('Budgets of one user, by id, instead of the defaults.'),
-    group: budgetsByName('Budgets of a group, shared by its members.'),
-    key: budgetsByName('Budgets of one API key, by id.'),
-  })),
-  prices: reloading(Type.Record(Type.String({ minLength: 1, maxLength: nameCharsMax }), modelPrice, {
-    description:
-      'Prices by model name: `[prices.NAME]` with `input_per_million`, `cached_input_per_million` and `output_per_million`, in any one currency.',
-    default: {},
-  })),
+  ),
+  prices: reloading(
+    Type.Record(Type.String({ minLength: 1, maxLength: nameCharsMax }), modelPrice, {
+      description:
+        'Prices by model name: `[prices.NAME]` with `input_per_million`, `cached_input_per_million` and `output_per_million`, in any one currency.',
+      default: {},
+    }),
+  ),
 }

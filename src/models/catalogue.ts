@@ -205,7 +205,8 @@ function relist(before: Listing | undefined, source: ConfiguredUpstream): Listin
   const isNamed = (before.source.models ?? source.models) !== null
   const { kind } = before.source.upstream
   if (isNamed || kind !== source.upstream.kind) return createListing(source)
-  if (Bun.deepEquals(before.source.upstream, source.upstream)) return Object.assign(before, { source })
+  if (Bun.deepEquals(before.source.upstream, source.upstream))
+    return Object.assign(before, { source })
   return { ...createListing(source), models: before.models, isFailing: before.isFailing }
 }
 

@@ -13,10 +13,7 @@ type Listing = {
 type Names = { readonly models: Map<string, Model>; readonly aliases: Map<string, Model> }
 
 /** Models of the configuration take precedence over listed models of the same name. */
-export function collectModels(
-  deps: CatalogueSources,
-  listings: readonly Listing[],
-): Names {
+export function collectModels(deps: CatalogueSources, listings: readonly Listing[]): Names {
   const models = new Map<string, Model>()
   const aliases = new Map<string, Model>()
   for (const entry of deps.config.model) {

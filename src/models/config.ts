@@ -9,27 +9,33 @@ import { accessRules, upstreamEntry } from './upstream-config.ts'
 
 /** The keys of models and of requests to their upstreams. */
 export const modelsKeys = {
-  upstream: reloading(Type.Array(upstreamEntry, {
-    description: 'Inference endpoints. Without any, the built-in demo models are offered.',
-    default: [],
-  })),
-  model: reloading(Type.Array(modelEntry, {
-    description: 'Models with a name, an order of upstreams or aliases that you choose.',
-    default: [],
-  })),
-  models: reloading(section('The model list.', {
-    refreshMs: whole('How often the model list of each upstream is refreshed.', {
-      default: 30_000,
-      minimum: 100,
+  upstream: reloading(
+    Type.Array(upstreamEntry, {
+      description: 'Inference endpoints. Without any, the built-in demo models are offered.',
+      default: [],
     }),
-    refreshTimeoutMs: whole('Timeout of such a refresh.', {
-      default: 5_000,
-      minimum: 10,
+  ),
+  model: reloading(
+    Type.Array(modelEntry, {
+      description: 'Models with a name, an order of upstreams or aliases that you choose.',
+      default: [],
     }),
-    access: accessRules(
-      'Restricts models to groups, beside the rules of [[upstream]] and [[model]]: { models = "gpt-*", groups = ["staff"] }. A model that several rules name is for the groups of all of them; one that no rule names is not restricted further. Administrators can change it at run time.',
-    ),
-  })),
+  ),
+  models: reloading(
+    section('The model list.', {
+      refreshMs: whole('How often the model list of each upstream is refreshed.', {
+        default: 30_000,
+        minimum: 100,
+      }),
+      refreshTimeoutMs: whole('Timeout of such a refresh.', {
+        default: 5_000,
+        minimum: 10,
+      }),
+      access: accessRules(
+        'Restricts models to groups, beside the rules of [[upstream]] and [[model]]: { models = "gpt-*", groups = ["staff"] }. A model that several rules name is for the groups of all of them; one that no rule names is not restricted further. Administrators can change it at run time.',
+      ),
+    }),
+  ),
   compat: section('The Messages-compatible surface under /compat.', {
     prefix: Type.String({
       description:
@@ -43,55 +49,61 @@ export const modelsKeys = {
     ['socket', 'fetch'],
     { env: 'SLUICE_TRANSPORT' },
   ),
-  deadlines: reloading(section('Deadlines of upstream requests, each with its own error code.', {
-    connectMs: whole('Time to connect; not enforced with transport = "fetch".', {
-      default: 5_000,
-      minimum: 1,
+  deadlines: reloading(
+    section('Deadlines of upstream requests, each with its own error code.', {
+      connectMs: whole('Time to connect; not enforced with transport = "fetch".', {
+        default: 5_000,
+        minimum: 1,
+      }),
+      firstEventMs: whole('Time from the request to the first event.', {
+        default: 300_000,
+        minimum: 1,
+      }),
+      gapMs: whole('Time between two reads of a running stream.', { default: 300_000, minimum: 1 }),
+      totalMs: whole('Time for the whole generation.', { default: 600_000, minimum: 1 }),
     }),
-    firstEventMs: whole('Time from the request to the first event.', {
-      default: 300_000,
-      minimum: 1,
-    }),
-    gapMs: whole('Time between two reads of a running stream.', { default: 300_000, minimum: 1 }),
-    totalMs: whole('Time for the whole generation.', { default: 600_000, minimum: 1 }),
-  })),
-  retry: reloading(section('Retries of upstream requests that failed before the first output.', {
-    retriesMax: Type.Integer({
-      description: 'Maximum retries.',
-      default: 3,
-      minimum: 0,
-      maximum: 3,
-    }),
-    backoffMs: whole('First pause; it doubles, with jitter.', {
-      default: 200,
-      minimum: 0,
-    }),
-    retryAfterMaxMs: whole('Longest Retry-After of an upstream that is honoured.', {
-      default: 10_000,
-      minimum: 0,
-    }),
-  })),
-  queue: reloading(section(
-    'Requests that wait because every upstream of their model has max_in_flight requests.',
-    {
-      waitMaxMs: whole('Longest wait; then the request is refused with 503.', {
-        default: 60_000,
+  ),
+  retry: reloading(
+    section('Retries of upstream requests that failed before the first output.', {
+      retriesMax: Type.Integer({
+        description: 'Maximum retries.',
+        default: 3,
+        minimum: 0,
+        maximum: 3,
+      }),
+      backoffMs: whole('First pause; it doubles, with jitter.', {
+        default: 200,
         minimum: 0,
       }),
-      backgroundWaitMaxMs: whole(
-        'The same for background responses, indexing and requests with service_tier = "flex".',
-        { default: 600_000, minimum: 0 },
-      ),
-      waitingMax: whole(
-        'Waiting requests per model, priority and worker; more are refused with 503.',
-        { default: 1_000, minimum: 1 },
-      ),
-      waitingPerPrincipalMax: whole(
-        'Of these, requests of one API key, or of one user without a key; more are refused with 429. Nobody gets more places than are free.',
-        { default: 100, minimum: 1 },
-      ),
-    },
-  )),
+      retryAfterMaxMs: whole('Longest Retry-After of an upstream that is honoured.', {
+        default: 10_000,
+        minimum: 0,
+      }),
+    }),
+  ),
+  queue: reloading(
+    section(
+      'Requests that wait because every upstream of their model has max_in_flight requests.',
+      {
+        waitMaxMs: whole('Longest wait; then the request is refused with 503.', {
+          default: 60_000,
+          minimum: 0,
+        }),
+        backgroundWaitMaxMs: whole(
+          'The same for background responses, indexing and requests with service_tier = "flex".',
+          { default: 600_000, minimum: 0 },
+        ),
+        waitingMax: whole(
+          'Waiting requests per model, priority and worker; more are refused with 503.',
+          { default: 1_000, minimum: 1 },
+        ),
+        waitingPerPrincipalMax: whole(
+          'Of these, requests of one API key, or of one user without a key; more are refused with 429. Nobody gets more places than are free.',
+          { default: 100, minimum: 1 },
+        ),
+      },
+    ),
+  ),
   ...healthKeys,
   ...llamaKeys,
   tokens: section('Counting input tokens.', {

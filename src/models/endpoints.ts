@@ -4,13 +4,7 @@ import { percentDecoded } from '#lib/url.ts'
 import { modelNotFound } from './catalogue.ts'
 import { listForCodingClients } from './coding-clients.ts'
 import type { ModelResolver } from './model-resolver.ts'
-import {
-  modelList,
-  modelListQuery,
-  modelRecord,
-  renderModel,
-  renderOtherModel,
-} from './schema.ts'
+import { modelList, modelListQuery, modelRecord, renderModel, renderOtherModel } from './schema.ts'
 
 /** The models that the caller may name in requests, including agents. */
 export function modelEndpoints({

@@ -1,12 +1,7 @@
 import type { Actor } from '#audit/audit.ts'
 import { AppError } from '#lib/errors.ts'
 import { withTimeLimit } from '#lib/time-limit.ts'
-import type {
-  ConfigFiles,
-  ReloadMessage,
-  ReloadReport,
-  SupervisorMessage,
-} from './messages.ts'
+import type { ConfigFiles, ReloadMessage, ReloadReport, SupervisorMessage } from './messages.ts'
 
 /** More than a reload in progress and the next one may take together. */
 const reportMaxMs = 30_000

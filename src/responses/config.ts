@@ -3,12 +3,14 @@ import { reloading, section, whole } from '#config/keys.ts'
 /** The keys of stored responses and WebSockets. */
 export const responsesKeys = {
   responses: section('Stored responses, their streams and background work.', {
-    ttlS: reloading(whole('How long a response is kept after it, or its latest follow-up, was created.', {
-      default: 2_592_000,
-      minimum: 1,
-      maximum: 315_360_000,
-      env: 'SLUICE_RESPONSES_TTL_S',
-    })),
+    ttlS: reloading(
+      whole('How long a response is kept after it, or its latest follow-up, was created.', {
+        default: 2_592_000,
+        minimum: 1,
+        maximum: 315_360_000,
+        env: 'SLUICE_RESPONSES_TTL_S',
+      }),
+    ),
     streamTtlS: whole('How long the stream of a finished response can be replayed.', {
       default: 86_400,
       minimum: 1,

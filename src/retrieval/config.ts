@@ -4,31 +4,39 @@ import { reloading, section, text, whole } from '#config/keys.ts'
 /** The keys of retrieval. */
 export const retrievalKeys = {
   retrieval: section('Extraction, indexing and search of files.', {
-    k: reloading(Type.Integer({
-      description: 'Passages passed to the model.',
-      default: 3,
-      minimum: 1,
-      maximum: 50,
-      env: 'SLUICE_RETRIEVAL_K',
-    })),
-    rerankTopN: reloading(Type.Optional(
+    k: reloading(
       Type.Integer({
-        description: 'Maximum passages returned by the reranker.',
+        description: 'Passages passed to the model.',
+        default: 3,
         minimum: 1,
         maximum: 50,
-        env: 'SLUICE_RERANK_TOP_N',
+        env: 'SLUICE_RETRIEVAL_K',
       }),
-    )),
-    rerankerModel: reloading(Type.Optional(
-      text('Model with mode = "rerank" that reorders search results.', {
-        env: 'SLUICE_RERANKER_MODEL',
-        former: { key: 'rerankModel', env: 'SLUICE_RERANK_MODEL' },
+    ),
+    rerankTopN: reloading(
+      Type.Optional(
+        Type.Integer({
+          description: 'Maximum passages returned by the reranker.',
+          minimum: 1,
+          maximum: 50,
+          env: 'SLUICE_RERANK_TOP_N',
+        }),
+      ),
+    ),
+    rerankerModel: reloading(
+      Type.Optional(
+        text('Model with mode = "rerank" that reorders search results.', {
+          env: 'SLUICE_RERANKER_MODEL',
+          former: { key: 'rerankModel', env: 'SLUICE_RERANK_MODEL' },
+        }),
+      ),
+    ),
+    embeddingModel: reloading(
+      text('Embedding model of new collections; local-hash is built in.', {
+        default: 'local-hash',
+        env: 'SLUICE_EMBEDDING_MODEL',
       }),
-    )),
-    embeddingModel: reloading(text('Embedding model of new collections; local-hash is built in.', {
-      default: 'local-hash',
-      env: 'SLUICE_EMBEDDING_MODEL',
-    })),
+    ),
     chunkTokensMax: Type.Integer({
       description: 'Maximum passage length of new collections.',
       default: 800,

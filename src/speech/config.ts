@@ -63,11 +63,13 @@ const engineEntry = entry('A speech engine.', {
 
 /** The keys of speech. */
 export const speechKeys = {
-  engine: reloading(Type.Array(engineEntry, {
-    description:
-      'Speech engines in order of preference. Without any, the built-in demo engine is used.',
-    default: [],
-  })),
+  engine: reloading(
+    Type.Array(engineEntry, {
+      description:
+        'Speech engines in order of preference. Without any, the built-in demo engine is used.',
+      default: [],
+    }),
+  ),
   speech: section('Limits and deadlines of speech-to-text sessions.', {
     sessionsMax: whole(
       'Concurrent sessions per worker; further ones are refused with `capacity`.',
@@ -171,11 +173,13 @@ export const speechKeys = {
       default: 600_000,
       minimum: 1_000,
     }),
-    models: reloading(Type.Array(Type.String({ minLength: 1 }), {
-      description:
-        'Model names of /v1/audio/transcriptions that select an engine by language. The name of an engine selects that engine.',
-      default: ['stt', 'whisper-1', 'gpt-4o-transcribe', 'gpt-4o-mini-transcribe'],
-    })),
+    models: reloading(
+      Type.Array(Type.String({ minLength: 1 }), {
+        description:
+          'Model names of /v1/audio/transcriptions that select an engine by language. The name of an engine selects that engine.',
+        default: ['stt', 'whisper-1', 'gpt-4o-transcribe', 'gpt-4o-mini-transcribe'],
+      }),
+    ),
   }),
 }
 

@@ -40,7 +40,8 @@ export function createUpstreamStates(deps: StateDeps) {
     const { name } = upstream
     const before = current.get(name)
     const same = [before, ...former].find(
-      (state) => state !== undefined && state.upstream.name === name && isSameServer(state, upstream),
+      (state) =>
+        state !== undefined && state.upstream.name === name && isSameServer(state, upstream),
     )
     const state = same ?? create(upstream)
     byDefinition.set(state.upstream, state)

@@ -45,7 +45,8 @@ export function createSocketTransport(
       const endpoint = endpointOf(request.url)
       const rendered = renderRequest(endpoint, request)
       const roundTrip = { signal, headerBytesMax, bufferBytesMax, release }
-      const open = () => openConnection(endpoint, { connectMs: options.connectMs(), signal, pending })
+      const open = () =>
+        openConnection(endpoint, { connectMs: options.connectMs(), signal, pending })
       let pooled = pool.take(endpoint.origin)
       // Two iterations at most: a new connection is never stale.
       while (true) {

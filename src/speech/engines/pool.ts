@@ -53,7 +53,9 @@ export function changedEngines(
   { before, next }: { before: readonly EngineConfig[]; next: readonly EngineConfig[] },
   deps: EngineDeps,
 ): readonly Engine[] {
-  const known = new Map(configuredEngines(before).map((config, at) => [config.name, { config, at }]))
+  const known = new Map(
+    configuredEngines(before).map((config, at) => [config.name, { config, at }]),
+  )
   return configuredEngines(next).map((config) => {
     const same = known.get(config.name)
     const engine = Bun.deepEquals(same?.config, config) ? engines[same?.at ?? 0] : undefined
@@ -95,7 +97,8 @@ export class EnginePool {
           engine,
           sessions: 0,
           failures: 0,
-          failuresTotal: 0,
+          failuresTotal:
+            before.find((pooled) => pooled.engine.name === engine.name)?.failuresTotal ?? 0,
           backoffUntil: 0,
         },
     )
