@@ -26,4 +26,11 @@ export const pages: readonly PageEntry[] = [
     section: 'build',
     load: async () => (await import('../pages/start/start-page.tsx')).StartPage,
   },
+  {
+    path: '/playground',
+    title: 'playground.title',
+    icon: 'playground',
+    section: 'build',
+    load: async () => (await import('../pages/playground/playground-page.tsx')).PlaygroundPage,
+  },
 ]

@@ -1,5 +1,6 @@
 import type { Dictionary } from '../texts.ts'
+import { playground } from './playground.ts'
 import { shell } from './shell.ts'
 import { start } from './start.ts'
 
-export const de: Dictionary = { ...shell, ...start }
+export const de: Dictionary = { ...shell, ...start, ...playground }

@@ -1,4 +1,5 @@
+import { playground } from './playground.ts'
 import { shell } from './shell.ts'
 import { start } from './start.ts'
 
-export const en = { ...shell, ...start }
+export const en = { ...shell, ...start, ...playground }

@@ -1,0 +1,100 @@
+import { text } from '../../texts/texts.ts'
+import { RichText } from '../../ui/rich-text.tsx'
+import type { Part, Source } from './answer.ts'
+
+export function PartView({ part, isRunning }: { part: Part; isRunning: boolean }) {
+  switch (part.kind) {
+    case 'reasoning':
+      return part.text === '' ? null : (
+        <details class="reasoning" open={isRunning}>
+          <summary>{text('playground.reasoning')}</summary>
+          <RichText text={part.text} />
+        </details>
+      )
+    case 'text':
+      return (
+        <>
+          <RichText text={prettyJson(part.text)} />
+          {part.sources.length > 0 && <Sources sources={part.sources} />}
+        </>
+      )
+    case 'refusal':
+      return (
+        <div class="notice warn">
+          <div>
+            <strong>{text('playground.refusal')}</strong> {part.text}
+          </div>
+        </div>
+      )
+    case 'call':
+      return (
+        <div class="call">
+          <span class="small muted">{text('playground.calls')}</span>
+          <strong class="mono">{part.name}</strong>
+          <pre>{prettyArguments(part.args)}</pre>
+        </div>
+      )
+    case 'step':
+      return (
+        <details class="call">
+          <summary>
+            <span class={`status ${stepLevel(part.state)}`}>{part.name}</span>{' '}
+            <span class="small muted">{part.state.replaceAll('_', ' ')}</span>
+          </summary>
+          {part.detail !== '' && <pre>{part.detail}</pre>}
+        </details>
+      )
+    case 'image':
+      return part.base64 === '' ? null : (
+        <img
+          class="generated"
+          src={`data:image/png;base64,${part.base64}`}
+          alt={text('playground.image')}
+        />
+      )
+  }
+}
+
+function stepLevel(state: string): string {
+  if (state === 'completed') return 'good'
+  return state === 'failed' || state === 'incomplete' ? 'bad' : 'live'
+}
+
+function Sources({ sources }: { sources: readonly Source[] }) {
+  const unique = [
+    ...new Map(sources.map((source) => [source.url ?? source.title, source])).values(),
+  ]
+  return (
+    <ul class="row sources" aria-label={text('playground.sources')}>
+      {unique.map(({ title, url, quote }) => (
+        <li key={url ?? title} class="tag" title={quote}>
+          {url === undefined ? (
+            title
+          ) : (
+            <a href={url} target="_blank" rel="noreferrer">
+              {title}
+            </a>
+          )}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+/** Structured output is one JSON value: shown as code. */
+function prettyJson(shown: string): string {
+  if (!/^\s*[{[]/.test(shown)) return shown
+  try {
+    return `\`\`\`json\n${JSON.stringify(JSON.parse(shown), null, 2)}\n\`\`\``
+  } catch {
+    return shown
+  }
+}
+
+function prettyArguments(args: string): string {
+  try {
+    return JSON.stringify(JSON.parse(args), null, 2)
+  } catch {
+    return args
+  }
+}
