@@ -33,4 +33,19 @@ export const pages: readonly PageEntry[] = [
     section: 'build',
     load: async () => (await import('../pages/playground/playground-page.tsx')).PlaygroundPage,
   },
+  {
+    path: '/models',
+    title: 'models.title',
+    icon: 'models',
+    section: 'operate',
+    load: async () => (await import('../pages/models/models-page.tsx')).ModelsPage,
+  },
+  {
+    path: '/installer',
+    title: 'installer.title',
+    icon: 'download',
+    section: 'operate',
+    permission: 'can_manage_models',
+    load: async () => (await import('../pages/installer/installer-page.tsx')).InstallerPage,
+  },
 ]

@@ -39,3 +39,13 @@ export function ToastHost() {
     </div>
   )
 }
+
+/** Runs an action and says that it was done, or why not. */
+export async function perform(action: () => Promise<unknown>, done: string): Promise<void> {
+  try {
+    await action()
+    announce(done)
+  } catch (error) {
+    announceFault(error)
+  }
+}

@@ -2,7 +2,15 @@ import { text } from '../../texts/texts.ts'
 import { RichText } from '../../ui/rich-text.tsx'
 import type { Part, Source } from './answer.ts'
 
-export function PartView({ part, isRunning }: { part: Part; isRunning: boolean }) {
+export function PartView({
+  part,
+  isRunning,
+}: {
+  part: Part
+  /** Another number for every change of the part. */
+  version: number
+  isRunning: boolean
+}) {
   switch (part.kind) {
     case 'reasoning':
       return part.text === '' ? null : (

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import { call } from '../../api/call.ts'
+import { place } from '../../shell/router.ts'
 import { text } from '../../texts/texts.ts'
 import { Button } from '../../ui/button.tsx'
 import { Empty, Fault } from '../../ui/notice.tsx'
@@ -25,6 +26,10 @@ export function PlaygroundPage() {
     if (first !== undefined && !isKnown) changeSettings({ model: first })
   }, [first])
   useEffect(() => void resume(), [])
+  const asked = place.value.query.get('model')
+  useEffect(() => {
+    if (asked !== null) changeSettings({ model: asked })
+  }, [asked])
   const submit: typeof ask = async (question) => {
     try {
       setFault(undefined)

@@ -64,15 +64,15 @@ function AnswerView({
   onInspect: () => void
   onResults: (results: Results) => void
 }) {
-  // Read for its subscription: the answer itself is changed in place.
-  void answer.version.value
+  // The answer is changed in place: its parts are rendered again because their version is another.
+  const version = answer.version.value
   const running = isRunning(answer)
   const calls = answer.parts.filter((part) => part.kind === 'call')
   return (
     <article class="answer" aria-busy={running} aria-label={text('playground.answer')}>
       {answer.isResumed && <span class="tag">{text('playground.resumed')}</span>}
       {answer.parts.map((part) => (
-        <PartView key={part.key} part={part} isRunning={running} />
+        <PartView key={part.key} part={part} version={version} isRunning={running} />
       ))}
       {answer.status === 'waiting' && (
         <span class="status live muted">{text('playground.waiting')}</span>
@@ -89,7 +89,7 @@ function AnswerView({
         <Notice kind="warn">{text('playground.interrupted')}</Notice>
       )}
       {isLast && !running && calls.length > 0 && <ToolResults calls={calls} onSubmit={onResults} />}
-      <Facts answer={answer} onInspect={onInspect} />
+      <Facts answer={answer} version={version} onInspect={onInspect} />
     </article>
   )
 }
@@ -131,7 +131,7 @@ function ToolResults({
   )
 }
 
-function Facts({ answer, onInspect }: { answer: Answer; onInspect: () => void }) {
+function Facts({ answer, onInspect }: { answer: Answer; version: number; onInspect: () => void }) {
   const { usage, firstAt, sentAt, endedAt } = answer
   const facts: string[] = []
   if (answer.status === 'stopped') facts.push(text('playground.stopped'))

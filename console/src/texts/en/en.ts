@@ -1,5 +1,7 @@
+import { installer } from './installer.ts'
+import { models } from './models.ts'
 import { playground } from './playground.ts'
 import { shell } from './shell.ts'
 import { start } from './start.ts'
 
-export const en = { ...shell, ...start, ...playground }
+export const en = { ...shell, ...start, ...playground, ...models, ...installer }

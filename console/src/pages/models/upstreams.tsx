@@ -1,0 +1,226 @@
+import { useState } from 'preact/hooks'
+import { call } from '../../api/call.ts'
+import type { Upstream } from '../../api/generated/types.ts'
+import { format, text } from '../../texts/texts.ts'
+import { Button } from '../../ui/button.tsx'
+import { confirm } from '../../ui/confirm.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
+import { Empty } from '../../ui/notice.tsx'
+import { useQuery } from '../../ui/query.ts'
+import { type Column, Table } from '../../ui/table.tsx'
+import { perform } from '../../ui/toasts.tsx'
+
+const everyMs = 2_000
+
+const levels: Readonly<Record<Upstream['state'], string>> = {
+  available: 'good',
+  recovering: 'live',
+  suspect: 'warn',
+  half_open: 'warn',
+  ejected: 'bad',
+  draining: 'warn',
+}
+
+function State({ state }: { state: Upstream['state'] }) {
+  return (
+    <span class={`status ${levels[state]}`} title={text(`upstreams.state_hint.${state}`)}>
+      {text(`upstreams.state.${state}`)}
+    </span>
+  )
+}
+
+/** The inference endpoints behind the gateway, as they are now. */
+export function Upstreams() {
+  const query = useQuery((signal) => call('GET /v1/upstreams', { signal }), 'upstreams', {
+    everyMs,
+  })
+  const [shown, setShown] = useState<string | null>(null)
+  const rows = query.data?.data
+  const detail = rows?.find(({ name }) => name === shown)
+
+  const drain = async (name: string) => {
+    const isSure = await confirm({
+      title: text('upstreams.drain_title', { name }),
+      consequence: text('upstreams.drain_consequence', { name }),
+      action: text('upstreams.drain'),
+      isDangerous: true,
+    })
+    if (!isSure) return
+    await perform(
+      () => call('POST /v1/upstreams/{name}/drain', { path: { name } }),
+      text('upstreams.drained', { name }),
+    )
+    query.reload()
+  }
+  const undrain = async (name: string) => {
+    await perform(
+      () => call('DELETE /v1/upstreams/{name}/drain', { path: { name } }),
+      text('upstreams.undrained', { name }),
+    )
+    query.reload()
+  }
+  const columns: readonly Column<Upstream>[] = [
+    {
+      name: 'name',
+      label: text('upstreams.name'),
+      cell: ({ name, api }) => (
+        <span class="row">
+          <strong>{name}</strong> <span class="tag">{api}</span>
+        </span>
+      ),
+    },
+    { name: 'state', label: text('upstreams.state'), cell: ({ state }) => <State state={state} /> },
+    {
+      name: 'in_flight',
+      label: text('upstreams.in_flight'),
+      align: 'right',
+      cell: ({ in_flight: now, max_in_flight: max }) => (max === null ? now : `${now} / ${max}`),
+    },
+    {
+      name: 'queued',
+      label: text('upstreams.queued'),
+      align: 'right',
+      cell: ({ queued }) => queued,
+    },
+    {
+      name: 'requests',
+      label: text('upstreams.requests'),
+      align: 'right',
+      cell: ({ requests }) => format.number(requests),
+    },
+    {
+      name: 'failures',
+      label: text('upstreams.failures'),
+      align: 'right',
+      cell: ({ failures, last_failure: last }) => (
+        <span title={last === null ? undefined : `${last.kind}, ${format.time(last.at)}`}>
+          {format.number(failures)}
+        </span>
+      ),
+    },
+    {
+      name: 'actions',
+      label: text('upstreams.actions'),
+      align: 'actions',
+      cell: ({ name, state }) => (
+        <>
+          <Button
+            kind="quiet"
+            size="small"
+            aria-label={text('upstreams.details_of', { name })}
+            onClick={() => setShown(name)}
+          >
+            {text('upstreams.details')}
+          </Button>
+          {state === 'draining' ? (
+            <Button
+              size="small"
+              aria-label={text('upstreams.undrain_name', { name })}
+              onClick={() => void undrain(name)}
+            >
+              {text('upstreams.undrain')}
+            </Button>
+          ) : (
+            <Button
+              kind="quiet"
+              size="small"
+              aria-label={text('upstreams.drain_name', { name })}
+              onClick={() => void drain(name)}
+            >
+              {text('upstreams.drain')}
+            </Button>
+          )}
+        </>
+      ),
+    },
+  ]
+  return (
+    <section class="stack tight" aria-label={text('upstreams.title')}>
+      <h2>{text('upstreams.title')}</h2>
+      <Table
+        label={text('upstreams.title')}
+        columns={columns}
+        query={query}
+        rows={rows}
+        keyOf={({ name }) => name}
+        empty={
+          <Empty icon="traffic" title={text('upstreams.none')}>
+            {text('upstreams.none_hint')}
+          </Empty>
+        }
+      />
+      {detail !== undefined && <Details upstream={detail} onClose={() => setShown(null)} />}
+    </section>
+  )
+}
+
+function Details({ upstream, onClose }: { upstream: Upstream; onClose: () => void }) {
+  const { name, api, last_failure: last, ejections, ejected_until: until } = upstream
+  const drainedAt = upstream.drained_at
+  return (
+    <Dialog wide title={name} onClose={onClose}>
+      <dl class="facts">
+        <dt>{text('upstreams.api')}</dt>
+        <dd>{api}</dd>
+        <dt>{text('upstreams.state')}</dt>
+        <dd>
+          <State state={upstream.state} />
+          <div class="small muted">{text(`upstreams.state_hint.${upstream.state}`)}</div>
+        </dd>
+        <dt>{text('upstreams.ejections')}</dt>
+        <dd>
+          {ejections}
+          {until !== null && ` · ${text('upstreams.ejected_until', { time: format.time(until) })}`}
+        </dd>
+        <dt>{text('upstreams.last_failure')}</dt>
+        <dd>
+          {last === null ? (
+            '–'
+          ) : (
+            <>
+              <code>{last.kind}</code> · {format.time(last.at)}
+            </>
+          )}
+        </dd>
+        {drainedAt !== null && (
+          <>
+            <dt>{text('upstreams.drained_at')}</dt>
+            <dd>{format.time(drainedAt)}</dd>
+          </>
+        )}
+      </dl>
+      <div class="table-box">
+        <table class="table">
+          <thead>
+            <tr>
+              <th scope="col">{text('upstreams.model')}</th>
+              <th scope="col">{text('upstreams.state')}</th>
+              <th scope="col" class="right">
+                {text('upstreams.first')}
+              </th>
+              <th scope="col" class="right">
+                {text('upstreams.whole')}
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {upstream.models.map((model) => (
+              <tr key={model.model}>
+                <td class="mono">{model.model}</td>
+                <td>
+                  <State state={model.state} />
+                </td>
+                <td class="right">
+                  {model.first_event_ms === null ? '–' : format.ms(model.first_event_ms)}
+                </td>
+                <td class="right">
+                  {model.response_ms === null ? '–' : format.ms(model.response_ms)}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Dialog>
+  )
+}
