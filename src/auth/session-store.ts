@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, isNull, lt, ne, or, type SQL, sql } from 'drizzle-orm'
+import { and, desc, eq, inArray, isNull, lt, or, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import type { QueryRunner } from '#db/query-runner.ts'
 import { appUser, groupMember } from '#db/schema/auth.ts'
@@ -30,7 +30,7 @@ export type NewSession = Omit<typeof loginSession.$inferInsert, 'method' | 'rene
 /** What the identity provider gave for a session; the tokens are encrypted. */
 export type SessionTokens = Pick<
   typeof loginSession.$inferSelect,
-  'refreshToken' | 'idToken' | 'renewAt' | 'expiresAt' | 'userId'
+  'refreshToken' | 'renewAt' | 'userId'
 >
 
 /** Which sessions end: one of a user, those of a provider session, or every one of a user. */
@@ -38,9 +38,8 @@ export type SessionSelector = {
   readonly id?: string
   readonly hash?: Uint8Array
   readonly userId?: string
+  readonly method?: LoginMethod
   readonly providerSession?: string
-  /** This one stays. */
-  readonly except?: string
 }
 
 type Handle = Database['drizzle']
@@ -49,6 +48,12 @@ type Handle = Database['drizzle']
 const touchedPerStatement = 1_000
 /** Expired sessions that one login deletes. */
 const purgedMax = 1_000
+
+const sessionTokens = {
+  refreshToken: loginSession.refreshToken,
+  renewAt: loginSession.renewAt,
+  userId: loginSession.userId,
+}
 
 const sessionRecord = {
   id: loginSession.id,
@@ -111,52 +116,56 @@ export function createSessionTable(drizzle: Handle, query: QueryRunner) {
     deleteSessions(
       selector: SessionSelector,
     ): Promise<{ id: string; userId: string; idToken: string | null }[]> {
-      const { id, hash, userId, providerSession, except } = selector
+      const { id, hash, userId, method, providerSession } = selector
       const conditions = [
         ...(id === undefined ? [] : [eq(loginSession.id, id)]),
         ...(hash === undefined ? [] : [eq(loginSession.hash, hash)]),
         ...(userId === undefined ? [] : [eq(loginSession.userId, userId)]),
+        ...(method === undefined ? [] : [eq(loginSession.method, method)]),
         ...(providerSession === undefined
           ? []
           : [eq(loginSession.providerSession, providerSession)]),
       ]
       if (conditions.length === 0) throw new Error('no condition selects the sessions to delete')
-      const isSelected = and(
-        ...conditions,
-        except === undefined ? undefined : ne(loginSession.id, except),
-      )
       return query(() =>
-        drizzle.delete(loginSession).where(isSelected).returning({
-          id: loginSession.id,
-          userId: loginSession.userId,
-          idToken: loginSession.idToken,
-        }),
+        drizzle
+          .delete(loginSession)
+          .where(and(...conditions))
+          .returning({
+            id: loginSession.id,
+            userId: loginSession.userId,
+            idToken: loginSession.idToken,
+          }),
       )
     },
 
-    /** The tokens of a session, if no other replica refreshes them before `until`. */
-    async leaseTokens(id: string, now: Date, until: Date): Promise<SessionTokens | undefined> {
+    /** The tokens of a session, which no other replica refreshes before `until`. */
+    async leaseTokens(
+      id: string,
+      now: Date,
+      until: Date,
+    ): Promise<SessionTokens | 'busy' | 'gone'> {
       const isFree = or(isNull(loginSession.renewingUntil), lt(loginSession.renewingUntil, now))
-      const [row] = await query(() =>
+      const [leased] = await query(() =>
         drizzle
           .update(loginSession)
           .set({ renewingUntil: until })
           .where(and(eq(loginSession.id, id), isFree))
-          .returning({
-            refreshToken: loginSession.refreshToken,
-            idToken: loginSession.idToken,
-            renewAt: loginSession.renewAt,
-            expiresAt: loginSession.expiresAt,
-            userId: loginSession.userId,
-          }),
+          .returning(sessionTokens),
       )
-      return row
+      if (leased !== undefined) return leased
+      const [held] = await query(() =>
+        drizzle.select(sessionTokens).from(loginSession).where(eq(loginSession.id, id)),
+      )
+      return held === undefined ? 'gone' : 'busy'
     },
 
     /** Ends the lease; with new tokens after a successful refresh. */
     async renewSession(
       id: string,
-      tokens: Partial<Pick<SessionTokens, 'refreshToken' | 'idToken' | 'renewAt'>>,
+      tokens: Partial<
+        Pick<typeof loginSession.$inferSelect, 'refreshToken' | 'idToken' | 'renewAt'>
+      >,
     ): Promise<void> {
       await query(() =>
         drizzle

@@ -26,8 +26,11 @@ export type Sealer = {
   hasSigned(purpose: SignaturePurpose, text: string, signature: string): boolean
 }
 
-/** `request`: the body of a queued background request, which may hold credentials. */
-type SealPurpose = 'reasoning' | 'compaction' | 'request'
+/**
+ * `request`: the body of a queued background request, which may hold credentials; `login`: the state of a
+ * login, and the tokens of the identity provider behind a session.
+ */
+type SealPurpose = 'reasoning' | 'compaction' | 'request' | 'login'
 
 /** `logo`: a link to the portal's logo, which an `<img>` loads without a credential. */
 type SignaturePurpose = 'logo'

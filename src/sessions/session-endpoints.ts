@@ -25,12 +25,10 @@ import {
 } from './record.ts'
 import { codeSessionS, type StartCodes } from './start-codes.ts'
 
-export type SessionEndpointsDeps = {
-  auth: Pick<Auth, 'authenticate' | 'authenticateSession' | 'sessions' | 'verifyToken'>
-  config: Pick<Config, 'login' | 'jwt'>
+export type SessionEndpointsDeps = LogoutDeps & {
+  auth: Pick<Auth, 'authenticateSession' | 'verifyToken'>
+  config: Pick<Config, 'jwt'>
   startCodes: Pick<StartCodes, 'take'>
-  /** Null without an identity provider for logins. */
-  oidc: Pick<OidcClient, 'logoutUrl'> | null
   now: () => Date
 }
 
@@ -242,9 +240,16 @@ async function principalOf(
   }
 }
 
+export type LogoutDeps = {
+  auth: Pick<Auth, 'authenticate' | 'sessions'>
+  /** Null without an identity provider for logins. */
+  oidc: Pick<OidcClient, 'logoutUrl'> | null
+  config: Pick<Config, 'login'>
+}
+
 /** Ends the session of a request; returns where the browser logs out at the identity provider. */
 export async function logOut(
-  { auth, oidc, config }: Pick<SessionEndpointsDeps, 'auth' | 'oidc' | 'config'>,
+  { auth, oidc, config }: LogoutDeps,
   request: Request,
 ): Promise<string | null> {
   const principal = await principalOf(auth, request)
@@ -252,5 +257,10 @@ export async function logOut(
   if (!id) return null
   const [ended] = await auth.sessions.end({ id })
   if (ended === undefined || oidc === null) return null
-  return oidc.logoutUrl(ended, requireSafeOrigin(request, config))
+  try {
+    return await oidc.logoutUrl(ended, requireSafeOrigin(request, config))
+  } catch {
+    // The session has ended here; the provider is unreachable.
+    return null
+  }
 }
