@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import { checkEventStream } from './checked-fetch.ts'
 import { eventually } from './eventually.ts'
@@ -41,11 +42,13 @@ const terminal = /^\{"type":"response\.(completed|incomplete|failed)"/
 const fin = 0x80
 const opcodes = { text: 1, close: 8, ping: 9, pong: 10 }
 
+/** With `ca` over TLS. */
 export async function openSocket(
   port: number,
-  { path = '/v1/responses', headers = {} as Record<string, string>, pongs = true } = {},
+  { path = '/v1/responses', headers = {} as Record<string, string>, pongs = true, ca = '' } = {},
 ): Promise<SocketClient> {
-  const socket = connect(port, '127.0.0.1')
+  const socket =
+    ca === '' ? connect(port, '127.0.0.1') : connectTls({ port, host: '127.0.0.1', ca })
   const key = randomBytes(16).toString('base64')
   const head = [
     `GET ${path} HTTP/1.1`,

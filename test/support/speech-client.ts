@@ -32,6 +32,7 @@ type ClientOptions = {
   readonly token?: string
   readonly headers?: Record<string, string>
   readonly pongs?: boolean
+  readonly ca?: string
 }
 
 /** 16-bit PCM at 16 kHz, unless the query says otherwise. */
