@@ -1,11 +1,14 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { credentialsCachedMax } from '#auth/credentials.ts'
 import { createGroupRights, type GroupRights } from '#auth/groups.ts'
 import { createApiKey, hashApiKey, maskApiKey } from '#auth/key-format.ts'
 import { createKeyPrincipals, type KeyPrincipals } from '#auth/key-principals.ts'
 import { userIdOf } from '#auth/principal.ts'
 import { createAuthStore } from '#auth/store.ts'
+import { AppError } from '#lib/errors.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
+import { endPassedTime, passTime } from '#test/support/passing-time.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 
 const now = () => new Date()
@@ -17,13 +20,31 @@ let answers = 0
 let marks: string[] = []
 /** The promise that a lookup awaits after the database has responded. */
 let hold = Promise.resolve()
+let outage: AppError | undefined
+let unknownKeys: KeyPrincipals
+let unknownLookUps = 0
 
 beforeAll(async () => {
   database = await openTestDatabase()
   const store = createAuthStore(database)
   groups = await createGroupRights({ load: store.loadGroups, log: quietLog })
+  unknownKeys = createKeyPrincipals({
+    store: {
+      async findKey() {
+        unknownLookUps += 1
+        return undefined
+      },
+      async markUsed() {},
+    },
+    groups,
+    pepper: undefined,
+    cacheMs: 60_000,
+    now,
+    log: quietLog,
+  })
 })
 
+afterEach(endPassedTime)
 afterAll(() => database.close())
 
 beforeEach(() => {
@@ -32,10 +53,12 @@ beforeEach(() => {
   answers = 0
   marks = []
   hold = Promise.resolve()
+  outage = undefined
   keys = createKeyPrincipals({
     store: {
       async findKey(hash) {
         lookUps += 1
+        if (outage !== undefined) throw outage
         const key = await store.findKey(hash)
         answers += 1
         await hold
@@ -93,6 +116,37 @@ test('an unknown key is looked up once', async () => {
     await expect(keys.authenticate(key)).rejects.toThrow('not valid')
   }
   expect(lookUps).toBe(1)
+})
+
+test('unknown keys are remembered in a bounded number', async () => {
+  const [first = '', ...others] = Array.from({ length: credentialsCachedMax + 1 }, createApiKey)
+  await expect(unknownKeys.authenticate(first)).rejects.toThrow('not valid')
+  for (const key of others) await unknownKeys.authenticate(key).catch(() => {})
+  expect(unknownLookUps).toBe(credentialsCachedMax + 1)
+  await unknownKeys.authenticate(others.at(-1) ?? '').catch(() => {})
+  expect(unknownLookUps).toBe(credentialsCachedMax + 1)
+  await unknownKeys.authenticate(first).catch(() => {})
+  expect(unknownLookUps).toBe(credentialsCachedMax + 2)
+})
+
+test('an unknown key is looked up again after five seconds', async () => {
+  const key = createApiKey()
+  const before = unknownLookUps
+  for (const passedMs of [0, 4_000, 2_000, 0]) {
+    passTime(passedMs)
+    await unknownKeys.authenticate(key).catch(() => {})
+  }
+  expect(unknownLookUps).toBe(before + 2)
+})
+
+test('a key is trusted for five minutes while the database is unreachable', async () => {
+  const { key } = await addKey()
+  await keys.authenticate(key)
+  outage = new AppError('service_unavailable', 'The database is unreachable.')
+  passTime(299_000)
+  await keys.authenticate(key)
+  passTime(2_000)
+  await expect(keys.authenticate(key)).rejects.toBe(outage)
 })
 
 test('a malformed key is never looked up', async () => {

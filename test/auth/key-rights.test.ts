@@ -240,6 +240,40 @@ describe('an administrator', () => {
     expect(changed).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } })
   })
 
+  test('has no key that outlives its revocation, expiry, rotation or owner', async () => {
+    const expiresAt = new Date(world.now().getTime() + 60_000).toISOString()
+    const root = () => world.token('old', ['admins'])
+    const endings: [string, (id: string) => Promise<unknown>][] = [
+      ['revoked', (id) => world.send(`${path}/${id}`, { method: 'DELETE', bearer: root() })],
+      ['expired', async () => world.pass(61_000)],
+      ['replaced', (id) => rotate(root(), id, { overlap_seconds: 0 })],
+      [
+        'disabled',
+        async () => {
+          await database.drizzle.execute(
+            `update app_user set disabled_at = now() where id = '${userIdOf('old')}'`,
+          )
+          await world.auth.changes.apply({ what: 'user', id: userIdOf('old') })
+        },
+      ],
+    ]
+    for (const [word, end] of endings) {
+      const fields = word === 'expired' ? { expires_at: expiresAt } : {}
+      const { id, key } = await world.makeKey('old', ['admins'], fields)
+      for (const place of ['/who', '/config', '/models']) {
+        expect((await world.send(place, { bearer: key })).status).toBe(200)
+      }
+      await end(id)
+      for (const place of ['/who', '/config', '/models']) {
+        const { status, body } = await world.send(place, { bearer: key })
+        expect([status, Object(body).error?.message], word).toEqual([
+          401,
+          expect.stringContaining(word),
+        ])
+      }
+    }
+  })
+
   test('gets 422 for a user id that is none', async () => {
     expect(await world.send(`${path}?user_id=x`, { bearer: admin() })).toMatchObject({
       status: 422,
