@@ -1,6 +1,7 @@
 import { DatabaseStartError } from '#db/start-error.ts'
 import { version } from '#package.json'
 import { ArgumentError } from './config/arguments.ts'
+import { catchHangups } from './hangups.ts'
 import { commandLine, type Role } from './lib/own-program.ts'
 import { suggestionFor } from './lib/suggestion.ts'
 import { StartError } from './start-error.ts'
@@ -14,7 +15,10 @@ type Command = {
 const commands: Readonly<Record<string, Command>> = {
   serve: {
     summary: 'serves the gateway (the default)',
-    run: async (args) => (await import('./start.ts')).start(args),
+    async run(args) {
+      const hangups = catchHangups()
+      return (await import('./start.ts')).start(args, hangups)
+    },
   },
   token: {
     summary: 'prints a development token',
@@ -56,7 +60,10 @@ const commands: Readonly<Record<string, Command>> = {
 
 /** The processes that this program starts itself. They end themselves, except for a worker. */
 const roles: Readonly<Record<Role, (args: readonly string[]) => Promise<number | undefined>>> = {
-  worker: async (args) => (await import('./start.ts')).startWorker(args),
+  async worker(args) {
+    const hangups = catchHangups()
+    return (await import('./start.ts')).startWorker(args, hangups)
+  },
   'extract-text': async () => {
     await import('./retrieval/extraction/child.ts')
     return undefined

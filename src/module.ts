@@ -3,6 +3,7 @@ import type { Endpoint } from './api/endpoint.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
 import type { CheckGroup } from './doctor/check.ts'
+import type { Reloads } from './reload/worker-reloads.ts'
 import type { Settings } from './settings/settings.ts'
 import type { Log } from './telemetry/log.ts'
 import type { MetricSet } from './telemetry/metric-definition.ts'
@@ -60,6 +61,8 @@ export type Foundation = {
   readonly settings: Settings
   readonly metrics: MetricRegistry
   readonly scrapeMetrics: Scrape
+  /** Reading the configuration file again, in every worker of this machine. */
+  readonly reloads: Reloads
   /** Whether the process was asked to stop. */
   readonly draining: () => boolean
 }

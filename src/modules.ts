@@ -18,6 +18,7 @@ import { modelsModule } from './models/module.ts'
 import type { Apply, Foundation, Module } from './module.ts'
 import { operationsModule } from './operations/module.ts'
 import { startFetching } from './outbound/start-fetching.ts'
+import { reloadModule } from './reload/module.ts'
 import { rerankModule } from './rerank/module.ts'
 import { retrievalModule } from './retrieval/module.ts'
 import { sealingModule } from './sealing/module.ts'
@@ -52,6 +53,7 @@ const list = [
   embeddingModule,
   rerankModule,
   operationsModule,
+  reloadModule,
   jobsModule,
   responsesModule,
   messagesModule,
@@ -90,7 +92,7 @@ export type StartedServices = Services & {
 /** Starts every module; `given` comes from the process, or from a test. */
 export async function startServices(
   initial: Config,
-  given: Pick<Foundation, 'log' | 'draining' | 'database'>,
+  given: Pick<Foundation, 'log' | 'draining' | 'database'> & Partial<Pick<Foundation, 'reloads'>>,
   /** Absent where a worker runs alone, as in development. */
   supervisor?: SupervisorChannel,
 ): Promise<StartedServices> {
@@ -104,6 +106,7 @@ export async function startServices(
   addProcessMetrics(metrics, version)
   const link = supervisor === undefined ? null : connectMetrics(metrics, supervisor)
   const services: Foundation = {
+    reloads: { reload: () => Promise.resolve({ outcome: 'stopping' }) },
     ...given,
     config,
     settings,

@@ -1,10 +1,17 @@
 import { loadOrCreateDevSecret } from './auth/dev-secret.ts'
 import { readOptions } from './config/arguments.ts'
-import { loadConfigFromProcess } from './config/load.ts'
+import type { ConfigFile } from './config/config-file.ts'
+import { configFileOfProcess, loadConfigFromProcess, ruleFaults } from './config/load.ts'
+import { planReload } from './config/reload-plan.ts'
 import type { Config } from './config/schema.ts'
 import { upstreamFaults } from './inference/upstreams/index.ts'
 import { commandLine } from './lib/own-program.ts'
+import type { Hangups } from './hangups.ts'
 import { openProcessLog } from './process-log.ts'
+import { type CoordinatorDeps, createCoordinator } from './reload/coordinator.ts'
+import type { ConfigFiles } from './reload/messages.ts'
+import { openSupervisorLink } from './reload/supervisor-link.ts'
+import { createWorkerReloads } from './reload/worker-reloads.ts'
 import { engineFaults } from './speech/engines/registry.ts'
 import { StartError } from './start-error.ts'
 import type { Log } from './telemetry/log.ts'
@@ -33,9 +40,11 @@ const program = {
 }
 
 /** Runs the supervisor, which starts a process for each worker; resolves with the exit code. */
-export async function start(args: readonly string[]): Promise<number> {
+export async function start(args: readonly string[], hangups: Hangups): Promise<number> {
   if (readOptions(args, program) === null) return 0
-  return runWithLog(async (config, { log, configuredHost }) => {
+  const file = configFileOfProcess()
+  return runWithLog({ started: file, accepted: file }, async (config, context) => {
+    const { log, configuredHost, reloading, configureLog } = context
     for (const { name, use } of config.formerNames) {
       log.warn('configuration key deprecated', { key: name, use })
     }
@@ -48,32 +57,62 @@ export async function start(args: readonly string[]): Promise<number> {
     // A mistake in the files is reported once, not by each worker.
     await readServedCertificate(config.tls)
     const { supervise } = await import('./supervisor.ts')
-    return supervise(config, log)
+    const coordinator = createCoordinator({ ...reloading, onAccepted: configureLog })
+    return supervise(config, { log, coordinator, hangups })
   })
 }
 
 /** Runs a worker; the first argument is `first` or `other`, the second its index. */
-export async function startWorker([role, index = '0']: readonly string[]): Promise<number> {
-  return runWithLog(async (config, { log, isDevelopment }) => {
+export async function startWorker(
+  [role, index = '0']: readonly string[],
+  hangups: Hangups,
+): Promise<number> {
+  const link = openSupervisorLink()
+  const own = configFileOfProcess()
+  const files = (await link?.files) ?? { started: own, accepted: own }
+  return runWithLog(files, async (startConfig, context) => {
+    const { log, isDevelopment, reloading, configureLog } = context
+    const config = { ...startConfig, workerIndex: Number(index) }
+    const given = { ...reloading, config, link, onChanged: configureLog }
     const { serve } = await import('./worker.ts')
     const printGreeting = isDevelopment && role === 'first'
-    await serve({ ...config, workerIndex: Number(index) }, { log, printGreeting })
+    await serve(config, { log, printGreeting, hangups, ...createWorkerReloads(given) })
     return 0
   })
 }
 
-type RunConfig = { log: Log; isDevelopment: boolean; configuredHost: string }
+type RunConfig = {
+  log: Log
+  isDevelopment: boolean
+  configuredHost: string
+  reloading: Omit<CoordinatorDeps, 'onAccepted'>
+  configureLog: (config: Config) => void
+}
 
+const configChecks = [upstreamFaults, engineFaults]
+
+/** A worker that starts after a reload has the keys of the start where a reload does not change them. */
 async function runWithLog(
+  files: ConfigFiles,
   run: (config: Config, context: RunConfig) => Promise<number>,
 ): Promise<number> {
-  const loaded = loadConfigFromProcess([upstreamFaults, engineFaults])
-  const { config, isDevelopment } = withDevelopmentDefaults(loaded)
-  const { log, flush } = openProcessLog(config)
+  const load = (file: ConfigFile) => loadConfigFromProcess(configChecks, file)
+  const loaded = load(files.started)
+  const { config: started, isDevelopment } = withDevelopmentDefaults(loaded)
+  const loadAgain = (file: ConfigFile) => withDevelopmentDefaults(load(file)).config
+  const config =
+    files.accepted.text === files.started.text
+      ? started
+      : planReload(started, loadAgain(files.accepted)).config
+  const { log, configure: configureLog, flush } = openProcessLog(config)
+  const faultsOf = (merged: Config) => ruleFaults(merged, configChecks)
+  const readFile = configFileOfProcess
+  const reloading = { files, config, readFile, load: loadAgain, faultsOf, log }
   process.on('unhandledRejection', (error) => log.error('unhandled rejection', { error }))
   process.on('uncaughtException', (error) => log.error('uncaught exception', { error }))
   try {
-    return await run(config, { log, isDevelopment, configuredHost: loaded.host })
+    const configuredHost = loaded.host
+    return await run(config, { log, isDevelopment, configuredHost, reloading, configureLog })
   } finally {
     await flush()
   }

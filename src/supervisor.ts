@@ -2,9 +2,12 @@ import type { Subprocess } from 'bun'
 import { version } from '#package.json'
 import { childEnvironment } from './config/load.ts'
 import type { Config } from './config/schema.ts'
+import type { Hangups } from './hangups.ts'
 import { sleep } from './lib/deadline.ts'
 import { roleCommand } from './lib/own-program.ts'
 import { onNpxExit } from './npx-exit.ts'
+import type { Coordinator } from './reload/coordinator.ts'
+import type { ReloadMessage, SupervisorMessage } from './reload/messages.ts'
 import { cannotListen } from './start-error.ts'
 import {
   createFleetMetrics,
@@ -17,7 +20,7 @@ import type { MetricsReport } from './telemetry/metrics-messages.ts'
 import { addProcessMetrics, seriesMax } from './telemetry/process-metrics.ts'
 
 /** From a worker. `ready` is sent once, when it listens. */
-export type WorkerMessage = { type: 'ready'; port: number } | MetricsReport
+export type WorkerMessage = { type: 'ready'; port: number } | MetricsReport | ReloadMessage
 
 /** Bun reads these when a process starts, so the supervisor sets them for its workers. */
 const workerEnvironment = {
@@ -42,6 +45,7 @@ const signalDebounceMs = 1_000
 type Workers = {
   readonly log: Log
   readonly metrics: FleetMetrics
+  readonly coordinator: Coordinator
   readonly running: Set<Subprocess>
   /** The port of the next worker. */
   port: number
@@ -62,13 +66,21 @@ type WorkerExit = {
  * The first worker starts alone. If it fails before it listens (no database, data folder in use),
  * every other worker would fail too, so the supervisor exits and the failure is reported once.
  */
-export async function supervise(config: Config, log: Log): Promise<number> {
+export async function supervise(
+  config: Config,
+  { log, coordinator, hangups }: { log: Log; coordinator: Coordinator; hangups: Hangups },
+): Promise<number> {
   await requireFreePort(config, log)
   const stopping = new AbortController()
   const metrics = startMetrics(config)
-  const state: Workers = { log, metrics, running: new Set(), port: config.port, stopping }
+  const running = new Set<Subprocess>()
+  const state: Workers = { log, metrics, coordinator, running, port: config.port, stopping }
   const stop = stopOnSignals(state, config.drain.graceMs)
   onNpxExit(stop)
+  hangups.handle({
+    onReload: () => void coordinator.reload().catch((error) => log.error('reload failed', { error })),
+    onTerminalClosed: stop,
+  })
 
   const served = Promise.withResolvers<boolean>()
   const first = runWorker(state, 'first', 0, () => served.resolve(true))
@@ -120,16 +132,24 @@ async function runWorker(
     env: childEnvironment({ ...workerEnvironment, PORT: String(state.port) }),
     stdio: ['ignore', 'inherit', 'inherit'],
     ipc(message: WorkerMessage, sender) {
+      if (message.type === 'reloaded' || message.type === 'reload-request') {
+        return reloads.received(message)
+      }
       if (message.type !== 'ready') return joined.metrics?.received(message)
+      reloads.ready()
       joined.metrics = state.metrics.add((request) => sender.send(request))
       state.port = message.port
       onReady()
     },
   })
   state.running.add(worker)
+  const { coordinator } = state
+  const reloads = coordinator.connect(worker.pid, (message) => worker.send(message))
+  worker.send({ type: 'config', files: coordinator.files() } satisfies SupervisorMessage)
   const code = await worker.exited
   state.running.delete(worker)
   joined.metrics?.ended()
+  reloads.exited()
   const uptimeMs = performance.now() - startedAt
   return { wasReady: joined.metrics !== null, uptimeMs, code, signal: worker.signalCode }
 }
@@ -141,7 +161,7 @@ function startMetrics({ workers }: Config): FleetMetrics {
   return createFleetMetrics({ registry, workersConfigured: workers, nowMs })
 }
 
-function stopOnSignals({ stopping, running }: Workers, graceMs: number): () => void {
+function stopOnSignals({ stopping, running, coordinator }: Workers, graceMs: number): () => void {
   let signalledAt = Number.POSITIVE_INFINITY
   const signalAll = (signal: NodeJS.Signals) => {
     for (const worker of running) worker.kill(signal)
@@ -151,6 +171,7 @@ function stopOnSignals({ stopping, running }: Workers, graceMs: number): () => v
     if (stopping.signal.aborted) return
     signalledAt = performance.now()
     stopping.abort()
+    coordinator.stop()
     signalAll('SIGTERM')
     setTimeout(signalAll, graceMs + killAfterMs, 'SIGKILL').unref()
   }

@@ -4,10 +4,12 @@ import { setRequestWait } from '#db/query-runner.ts'
 import type { buildApp } from './app.ts'
 import type { Config } from './config/schema.ts'
 import { renderGreeting } from './greeting.ts'
+import type { Hangups } from './hangups.ts'
 import { idleTimeoutS } from './http/long-body.ts'
 import { AppError } from './lib/errors.ts'
 import { type Listener, openListener, type Server } from './listener.ts'
 import type { StartedServices } from './modules.ts'
+import type { createWorkerReloads } from './reload/worker-reloads.ts'
 import { cannotListen } from './start-error.ts'
 import { killAfterMs, predecessorMs, type WorkerMessage } from './supervisor.ts'
 import type { Log } from './telemetry/log.ts'
@@ -23,10 +25,16 @@ const flushMs = 1_000
 /** Above any configured limit, which is enforced with our own error. */
 const bodyBytesMax = Number.MAX_SAFE_INTEGER
 
+type ServeOptions = {
+  readonly log: Log
+  readonly printGreeting: boolean
+  readonly hangups: Hangups
+} & ReturnType<typeof createWorkerReloads>
+
 /** Runs one worker: starts the services, listens, and drains when asked to stop. */
 export async function serve(
   config: Config,
-  { log, printGreeting }: { log: Log; printGreeting: boolean },
+  { log, printGreeting, hangups, reloads, start }: ServeOptions,
 ): Promise<void> {
   let draining = false
   const stopRequested = waitForStop()
@@ -50,12 +58,19 @@ export async function serve(
     import('./app.ts'),
     import('./warm-up.ts'),
   ])
-  const given = { log, draining: () => draining, database }
+  const given = { log, draining: () => draining, database, reloads }
   const services = await startServices(config, given, supervisorChannel())
   // The first requests should see the models; an unresponsive upstream does not delay the start.
   await Promise.race([services.catalogue.asked(), Bun.sleep(firstListsMs)])
   // Another supervisor may have started since.
   if (draining) return services.close()
+  const listsAsked = () => Promise.race([services.catalogue.asked(), Bun.sleep(firstListsMs)])
+  await start({ services, settled: listsAsked })
+  hangups.handle({
+    onReload: () => void reloads.reload(null).catch((error) => log.error('reload failed', { error })),
+    // The supervisor stops its workers.
+    onTerminalClosed() {},
+  })
   if (config.warmUpMs > 0) {
     log.debug('warmed up', { requests: await warmUp(services, config.warmUpMs) })
   }

@@ -1,6 +1,7 @@
 import type { Actor } from '#audit/audit.ts'
 import { AppError } from '#lib/errors.ts'
 import { withTimeLimit } from '#lib/time-limit.ts'
+import { StartError } from '#start-error.ts'
 import type { ConfigFiles, ReloadMessage, ReloadReport, SupervisorMessage } from './messages.ts'
 
 /** More than a reload in progress and the next one may take together. */
@@ -35,6 +36,7 @@ export function openSupervisorLink(): SupervisorLink | null {
         .then((fault) => send({ type: 'reloaded', id, fault }))
     }
   })
+  process.on('disconnect', () => files.reject(new StartError('The supervisor has exited.')))
   return {
     files: files.promise,
     onReload: follower.resolve,

@@ -9,6 +9,7 @@ type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 type LogFields = { readonly [name: string]: unknown }
 
 export type LogOptions = {
+  /** Both are read for each line. */
   level: LogLevel
   format: 'json' | 'text'
   /** Takes one line, without its newline. */
@@ -42,13 +43,14 @@ const fieldDepthMax = 6
 const templatesMax = 4_096
 
 export function createLog(options: LogOptions): Log {
-  const render = options.format === 'json' ? renderJson : renderText
   const timeText = renderedOnce((ms) => new Date(ms).toISOString())
-  const at = (level: LogLevel) => {
-    if (severity[level] < severity[options.level]) return () => {}
-    return (message: string, fields: LogFields = {}) =>
+  const at =
+    (level: LogLevel) =>
+    (message: string, fields: LogFields = {}) => {
+      if (severity[level] < severity[options.level]) return
+      const render = options.format === 'json' ? renderJson : renderText
       options.write(render({ time: timeText(options.now().getTime()), level, message }, fields))
-  }
+    }
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
 
