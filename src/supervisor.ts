@@ -78,7 +78,8 @@ export async function supervise(
   const stop = stopOnSignals(state, config.drain.graceMs)
   onNpxExit(stop)
   hangups.handle({
-    onReload: () => void coordinator.reload().catch((error) => log.error('reload failed', { error })),
+    onReload: () =>
+      void coordinator.reload().catch((error) => log.error('reload failed', { error })),
     onTerminalClosed: stop,
   })
 
@@ -144,8 +145,12 @@ async function runWorker(
   })
   state.running.add(worker)
   const { coordinator } = state
-  const reloads = coordinator.connect(worker.pid, (message) => worker.send(message))
-  worker.send({ type: 'config', files: coordinator.files() } satisfies SupervisorMessage)
+  const send = (message: SupervisorMessage) => {
+    // One that has just exited is reported as stopped.
+    if (worker.exitCode === null && worker.signalCode === null) worker.send(message)
+  }
+  const reloads = coordinator.connect(worker.pid, send)
+  send({ type: 'config', files: coordinator.files() })
   const code = await worker.exited
   state.running.delete(worker)
   joined.metrics?.ended()

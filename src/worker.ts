@@ -67,7 +67,8 @@ export async function serve(
   const listsAsked = () => Promise.race([services.catalogue.asked(), Bun.sleep(firstListsMs)])
   await start({ services, settled: listsAsked })
   hangups.handle({
-    onReload: () => void reloads.reload(null).catch((error) => log.error('reload failed', { error })),
+    onReload: () =>
+      void reloads.reload(null).catch((error) => log.error('reload failed', { error })),
     // The supervisor stops its workers.
     onTerminalClosed() {},
   })

@@ -76,7 +76,8 @@ const reloadRecord = Type.Object(
       { description: 'Keys that have new values now.' },
     ),
     needs_restart: Type.Array(Type.String(), {
-      description: 'Keys whose new values take effect with a restart; until then they keep the old ones.',
+      description:
+        'Keys whose new values take effect with a restart; until then they keep the old ones.',
     }),
     workers: Type.Array(
       Type.Object({
@@ -98,7 +99,9 @@ const reloadRecord = Type.Object(
 const example = {
   object: 'config.reload',
   file: '/etc/sluice/sluice.toml',
-  changed: [{ key: 'upstream.gpu-1.url', before: 'http://10.0.0.5/v1', after: 'http://10.0.0.6/v1' }],
+  changed: [
+    { key: 'upstream.gpu-1.url', before: 'http://10.0.0.5/v1', after: 'http://10.0.0.6/v1' },
+  ],
   needs_restart: ['port'],
   workers: [
     { worker: '4711', state: 'reloaded', error: null },
