@@ -1,0 +1,83 @@
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { isAlive, killProcess } from '#test/support/process.ts'
+import type { Book } from '../record.ts'
+import { type ModelServer, startModelServer } from './model-server.ts'
+import { type OwnPostgres, postgresPrograms, startOwnPostgres } from './own-postgres.ts'
+import { type Replica, startReplicas } from './replicas.ts'
+import { mountSmallDisk, type SmallDisk } from './small-disk.ts'
+
+/** Everything that runs: two replicas on one database, their disk, and the upstreams. */
+export type Site = {
+  readonly postgres: OwnPostgres
+  readonly disk: SmallDisk
+  readonly dataFolder: string
+  readonly temporaryFolder: string
+  readonly upstreams: readonly ModelServer[]
+  readonly replicas: readonly Replica[]
+  /** Processes that were killed, for what they may have lost. */
+  readonly kills: { readonly pid: number; readonly atMs: number }[]
+  readonly frozen: Set<number>
+  isDatabaseDown: boolean
+  isReplicaDown: boolean
+  kill(pid: number): void
+  thaw(pid: number): void
+  killSupervisor(replica: Replica): Promise<void>
+  /** SIGTERM; a violation if it does not exit cleanly. */
+  stopReplica(replica: Replica): Promise<void>
+  close(): Promise<void>
+}
+
+/** Null without an installed PostgreSQL. */
+export async function startSite(folder: string, book: Book): Promise<Site | null> {
+  const programs = postgresPrograms()
+  if (programs === null) return null
+  const disk = mountSmallDisk(join(folder, 'disk'))
+  const dataFolder = join(disk.folder, 'data')
+  const temporaryFolder = join(disk.folder, 'tmp')
+  for (const each of [dataFolder, temporaryFolder]) mkdirSync(each, { recursive: true })
+  const postgres = await startOwnPostgres(programs, join(folder, 'postgres'))
+  const upstreams = ['alpha', 'beta'].map(startModelServer)
+  const replicas = await startReplicas({
+    names: ['replica-0', 'replica-1'],
+    databaseUrl: postgres.url,
+    dataFolder,
+    temporaryFolder,
+    configFolder: folder,
+    upstreams,
+  })
+  const kills: { pid: number; atMs: number }[] = []
+  const frozen = new Set<number>()
+  return {
+    postgres,
+    disk,
+    dataFolder,
+    temporaryFolder,
+    upstreams,
+    replicas,
+    kills,
+    frozen,
+    isDatabaseDown: false,
+    isReplicaDown: false,
+    kill(pid) {
+      kills.push({ pid, atMs: performance.now() })
+      if (isAlive(pid)) killProcess(pid)
+    },
+    thaw(pid) {
+      if (isAlive(pid)) killProcess(pid, 'SIGCONT')
+    },
+    async killSupervisor(replica) {
+      await replica.killSupervisor()
+    },
+    async stopReplica(replica) {
+      const code = await replica.stop()
+      if (code !== 0) book.violate('a stopped replica exits cleanly', `${replica.name}: ${code}`)
+    },
+    async close() {
+      for (const upstream of upstreams) await upstream.stop()
+      await postgres.stop().catch(() => {})
+      disk.remove()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
