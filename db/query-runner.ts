@@ -1,4 +1,5 @@
-import { AppError } from '#lib/errors.ts'
+import { databaseUnavailable } from '#lib/errors.ts'
+import { isDatabaseOutage } from '#lib/sql-state.ts'
 import { withTimeLimit } from '#lib/time-limit.ts'
 
 /** Runs a query on the path of a request; fails fast with `service_unavailable`. */
@@ -70,23 +71,15 @@ export function createQueryRunner(workWaitMs?: number): QueryRunner {
     } catch (cause) {
       if (!(cause instanceof DatabaseUnavailableError)) throw cause
       counts.unavailable += 1
-      throw new AppError('service_unavailable', 'The database is temporarily unavailable; retry.', {
-        retryAfterS: 1,
-        cause,
-      })
+      throw databaseUnavailable(cause)
     }
   }
 }
 
-/** SQLSTATE classes: 08 connection, 53 out of resources, 57P0x shutting down or starting up. */
-const unavailableState = /^(08|53|57P)/
-
 function isUnavailability(error: unknown): boolean {
   if (!(error instanceof Error)) return false
-  if (error instanceof DatabaseUnavailableError) return true
-  if (error.name === 'PostgresError') {
-    return 'code' in error && unavailableState.test(String(error.code))
-  }
+  if (error instanceof DatabaseUnavailableError || isDatabaseOutage(error)) return true
+  if (error.name === 'PostgresError') return false
   // Errors with a code that PostgreSQL did not send come from the connection or its client.
   if ('code' in error && typeof error.code === 'string') return true
   return isUnavailability(error.cause)

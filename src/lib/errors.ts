@@ -1,4 +1,5 @@
 import type { RateLimits } from './rate-limits.ts'
+import { isDatabaseOutage } from './sql-state.ts'
 
 /**
  * Every error that a caller may see: HTTP status, error type and, if it differs from the kind, the
@@ -127,9 +128,20 @@ export class AppError extends Error {
   }
 }
 
-/** Any thrown value as an `AppError`; an unexpected one becomes a generic 500. */
+export function databaseUnavailable(cause: unknown): AppError {
+  return new AppError('service_unavailable', 'The database is temporarily unavailable; retry.', {
+    retryAfterS: 1,
+    cause,
+  })
+}
+
+/**
+ * Any thrown value as an `AppError`: an outage of the database that no query runner met is a 503, an
+ * unexpected error a generic 500.
+ */
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error
+  if (isDatabaseOutage(error)) return databaseUnavailable(error)
   return new AppError('internal_error', 'The server failed to handle this request.', {
     cause: error,
   })

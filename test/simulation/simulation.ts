@@ -8,7 +8,7 @@ import {
   checkBrokenConnections,
   checkProcesses,
   describeDescriptors,
-  logLinesOf,
+  describeIds,
 } from './checks/processes.ts'
 import { Broken, type Client, createClient, Refused } from './client.ts'
 import { driveFaults, type Progress } from './drive-faults.ts'
@@ -94,7 +94,7 @@ export async function simulate(options: SimulationOptions): Promise<Book | null>
     await checkAcknowledged(run)
     await settle(run, 'after a restart')
     for (const replica of site.replicas) await site.stopReplica(replica)
-    for (const line of logLinesOf(run).slice(0, logLinesMax)) print(line)
+    for (const line of describeIds(run).slice(0, logLinesMax)) print(line)
     return book
   } finally {
     await site.close()

@@ -1,5 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '#db/client.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
 import { embeddingIndex, fileIndex } from '#db/schema/retrieval.ts'
 import { assert } from '#lib/assert.ts'
 import { instant, uuidArray } from '#retrieval/sql-store.ts'
@@ -39,16 +40,19 @@ export function vectorText(vector: Float32Array): string {
 
 /** Indexes and their tables of passages. */
 export function chunkStore({ drizzle, kind }: IndexDatabase, { now }: { now: () => Date }) {
+  const runQuery = createQueryRunner()
   return {
-    findActive: (spec: IndexSpec) => findActive(drizzle, spec),
+    findActive: (spec: IndexSpec) => runQuery(() => findActive(drizzle, spec)),
 
     provide: (spec: IndexSpec): Promise<ChunkIndex> =>
-      drizzle.transaction(async (transaction) => {
-        const lock = `chunk index ${JSON.stringify(spec)}`
-        await transaction.execute(sql`select pg_advisory_xact_lock(hashtextextended(${lock}, 0))`)
-        const known = await findActive(transaction, spec)
-        return known ?? addIndex(transaction, { spec, state: 'active', kind, at: now() })
-      }),
+      runQuery(() =>
+        drizzle.transaction(async (transaction) => {
+          const lock = `chunk index ${JSON.stringify(spec)}`
+          await transaction.execute(sql`select pg_advisory_xact_lock(hashtextextended(${lock}, 0))`)
+          const known = await findActive(transaction, spec)
+          return known ?? addIndex(transaction, { spec, state: 'active', kind, at: now() })
+        }),
+      ),
 
     create(spec: IndexSpec, transaction?: Transaction): Promise<ChunkIndex> {
       const add = (within: Transaction) =>

@@ -22,6 +22,8 @@ import type { SearchResult } from './search.ts'
 
 /** Enforced by PostgreSQL; the embedded engine has no statement timeout. */
 const statementMsMax = 10_000
+/** Several statements; a database that hangs ends none of them. */
+const searchMsMax = 30_000
 
 /** A collection that the caller sees, and its indexes. */
 export type SearchedCollection = {
@@ -44,6 +46,7 @@ type FindParams = {
 
 export function searchStore({ drizzle, kind }: IndexDatabase, tuning: SearchTuning) {
   const runQuery = createQueryRunner()
+  const runSearch = createQueryRunner(searchMsMax)
   return {
     /**
      * The collection of each reference, in the same order; undefined if the caller does not see it.
@@ -89,25 +92,27 @@ export function searchStore({ drizzle, kind }: IndexDatabase, tuning: SearchTuni
      * database; undefined if the plan is outdated.
      */
     find: (params: FindParams, select: (hits: readonly (readonly Hit[])[]) => FusedHits) =>
-      drizzle.transaction(
-        async (transaction) => {
-          await applySettings(transaction, tuning)
-          const indexes = await readIndexes(transaction, params.scope, tuning)
-          if (indexes.some(({ id }) => !params.indexIds.has(id))) return undefined
-          const { scope, hitsMax } = params
-          const hits = []
-          for (const query of params.queries) {
-            const found = []
-            for (const index of indexes) {
-              const hitParams = { transaction, scope, hitsMax, kind, tuning, index, query }
-              found.push(await findHits(hitParams))
+      runSearch(() =>
+        drizzle.transaction(
+          async (transaction) => {
+            await applySettings(transaction, tuning)
+            const indexes = await readIndexes(transaction, params.scope, tuning)
+            if (indexes.some(({ id }) => !params.indexIds.has(id))) return undefined
+            const { scope, hitsMax } = params
+            const hits = []
+            for (const query of params.queries) {
+              const found = []
+              for (const index of indexes) {
+                const hitParams = { transaction, scope, hitsMax, kind, tuning, index, query }
+                found.push(await findHits(hitParams))
+              }
+              hits.push(found.flat())
             }
-            hits.push(found.flat())
-          }
-          const { kind: scoreKind, scored } = select(hits)
-          return { kind: scoreKind, scored: await readPassages(transaction, scored) }
-        },
-        { isolationLevel: 'repeatable read', accessMode: 'read only' },
+            const { kind: scoreKind, scored } = select(hits)
+            return { kind: scoreKind, scored: await readPassages(transaction, scored) }
+          },
+          { isolationLevel: 'repeatable read', accessMode: 'read only' },
+        ),
       ),
   }
 }

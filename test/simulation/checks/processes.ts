@@ -59,15 +59,18 @@ export function checkProcesses(
   }
 }
 
-/** Log lines of requests that violations name, for reading. */
-export function logLinesOf({ site, book }: { site: Site; book: Book }): string[] {
+/** Operations and log lines of the ids that violations name, for reading. */
+export function describeIds({ site, book }: { site: Site; book: Book }): string[] {
   const ids = new Set(
     book.violations.flatMap(({ detail }) => detail.match(/\b(req|resp)_[a-z0-9]{20,}\b/g) ?? []),
   )
+  const operations = book.operations
+    .filter(({ facts }) => facts.some((fact) => ids.has(fact)))
+    .map(describeOperation)
   const lines = site.replicas.flatMap(({ name, runs }) =>
     runs.flatMap((run) => run.log().map((line) => `${name} ${JSON.stringify(line)}`)),
   )
-  return lines.filter((line) => [...ids].some((id) => line.includes(id)))
+  return [...operations, ...lines.filter((line) => [...ids].some((id) => line.includes(id)))]
 }
 
 /** A connection may break if a process that may have held it was killed, and for no other reason. */

@@ -6,7 +6,7 @@ import { outputOf, promptText } from '../site/model-output.ts'
 import { writeRegister } from '../world.ts'
 import { textOf } from './model-calls.ts'
 import type { OperationKind, Scene } from './operation.ts'
-import { withDeadline } from './with-deadline.ts'
+import { openAnywhere, withDeadline } from './sockets.ts'
 
 /** Keys, agents, speech and reading, by every tenant. */
 export const platform: readonly OperationKind[] = [
@@ -27,6 +27,8 @@ export const administration: readonly OperationKind[] = [
 
 /** How long a revoked key may work: a second, or this if notifications were lost. */
 export const revocationMsMax = 30_000
+/** Going away, and try again later. */
+const retryable = new Set([1001, 1013])
 const sampleRateHz = 16_000
 
 async function createKey({ client, world }: Scene): Promise<void> {
@@ -102,9 +104,9 @@ async function deleteAgent({ client, world }: Scene): Promise<void> {
 
 /** A session ends with one `session_end` or one `error`, or its connection breaks. */
 async function speak({ client }: Scene): Promise<void> {
-  const origin = client.origins[client.below(client.origins.length)] ?? ''
   const session = (async () => {
-    const speech = await openSpeech(Number(new URL(origin).port), { token: client.bearer })
+    const open = (port: number) => openSpeech(port, { token: client.bearer })
+    const speech = await openAnywhere(client, open)
     try {
       await speech.start()
       for (let pieces = 2 + client.below(10); pieces > 0; pieces--) {
@@ -123,7 +125,13 @@ async function speak({ client }: Scene): Promise<void> {
   requireOwnCanaries(client, 'a speech session', speech.texts.join('\n'))
   const ends = speech.of('session_end').length + speech.of('error').length
   if (ends > 1) throw new ViolationError('a session ends once', speech.texts.slice(-3).join('\n'))
-  if (speech.of('session_end').length === 0) throw new Broken(`speech: ${speech.texts.at(-1)}`)
+  const [failure] = speech.of('error')
+  if (failure !== undefined) {
+    const { close_code: closeCode, error } = failure
+    const text = JSON.stringify({ error })
+    throw new Refused('/v1/stt', { status: retryable.has(closeCode) ? 503 : closeCode, text })
+  }
+  if (ends === 0) throw new Broken('the speech session has no end')
 }
 
 async function readUsage({ client }: Scene): Promise<void> {

@@ -11,7 +11,7 @@ import {
   requireOutput,
 } from './model-calls.ts'
 import type { OperationKind, Scene } from './operation.ts'
-import { withDeadline } from './with-deadline.ts'
+import { openAnywhere, withDeadline } from './sockets.ts'
 
 /** Responses that are stored: at once, in the background, resumed, over a WebSocket. */
 export const storedResponses: readonly OperationKind[] = [
@@ -121,9 +121,8 @@ function deltasOf(frames: readonly JsonObject[]): string {
 
 async function talk(scene: Scene): Promise<void> {
   const { client } = scene
-  const origin = client.origins[client.below(client.origins.length)] ?? ''
   const headers = { authorization: `Bearer ${client.bearer}` }
-  const socket = await openSocket(Number(new URL(origin).port), { headers })
+  const socket = await openAnywhere(client, (port) => openSocket(port, { headers }))
   try {
     for (let turns = 1 + client.below(3); turns > 0; turns--) {
       const prompt = drawPrompt(client)
@@ -138,7 +137,13 @@ async function talk(scene: Scene): Promise<void> {
         if (socket.isClosed() && !(error instanceof ViolationError)) throw new Broken('WebSocket')
         throw error
       })
-      if (failure !== undefined) throw new Broken(`WebSocket: ${failure.code}`)
+      if (failure !== undefined) {
+        const { status, code } = failure
+        throw new Refused('WebSocket', {
+          status: Number(status),
+          text: JSON.stringify({ error: { code } }),
+        })
+      }
       if (response === undefined) throw new Broken('WebSocket closed')
       requireOwnCanaries(client, 'a WebSocket', JSON.stringify(response))
       checkResponse(prompt, response)

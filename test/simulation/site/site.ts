@@ -28,6 +28,9 @@ export type Site = {
   close(): Promise<void>
 }
 
+/** Of its log, for a stop that failed. */
+const stopLinesMax = 12
+
 /** Null without an installed PostgreSQL. */
 export async function startSite(folder: string, book: Book): Promise<Site | null> {
   const programs = postgresPrograms()
@@ -70,8 +73,21 @@ export async function startSite(folder: string, book: Book): Promise<Site | null
       await replica.killSupervisor()
     },
     async stopReplica(replica) {
+      const beganMs = performance.now()
+      const workers = replica.workers()
       const code = await replica.stop()
-      if (code !== 0) book.violate('a stopped replica exits cleanly', `${replica.name}: ${code}`)
+      // The exit code is that of its workers.
+      const wasKilled = kills.some(({ pid, atMs }) => atMs >= beganMs && workers.includes(pid))
+      if (code === 0 || wasKilled) return
+      const lines = replica.runs
+        .at(-1)
+        ?.log()
+        .slice(-stopLinesMax)
+        .map((line) => JSON.stringify(line))
+      book.violate(
+        'a stopped replica exits cleanly',
+        `${replica.name}: ${code}\n${lines?.join('\n')}`,
+      )
     },
     async close() {
       for (const upstream of upstreams) await upstream.stop()
