@@ -24,6 +24,14 @@ const commands: Readonly<Record<string, Command>> = {
     summary: 'prints a development token',
     run: async (args) => (await import('./auth/token-command.ts')).printToken(args),
   },
+  login: {
+    summary: 'logs this machine in at a gateway and stores an API key',
+    run: async (args) => (await import('./sessions/login-command.ts')).logIn(args),
+  },
+  logout: {
+    summary: 'revokes and forgets that key',
+    run: async (args) => (await import('./sessions/login-command.ts')).logOut(args),
+  },
   doctor: {
     summary: 'checks that every dependency is reachable and configured',
     run: async (args) => (await import('./doctor/doctor.ts')).examineMachine(args),

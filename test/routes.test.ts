@@ -13,7 +13,8 @@ const probes = ['/', '/compat', '/livez', '/readyz']
 const pages = ['/docs', '/openapi.json', '/scalar']
 /** What a browser needs before a login. */
 const loginPaths = ['/login', '/login/backchannel-logout', '/login/callback', '/logout']
-const browserPaths = ['/v1/session', '/console', '/console/*', ...loginPaths]
+const devicePaths = ['/login/device', '/login/device/token']
+const browserPaths = [...devicePaths, '/v1/session', '/console', '/console/*', ...loginPaths]
 const publicPaths = [...probes, ...pages, ...browserPaths, '/docs/assets/:hash/:name', '/metrics']
 
 /** Every kind of principal, by group: each permission alone, and all together. */

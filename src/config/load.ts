@@ -63,6 +63,11 @@ export function childEnvironment(added: Record<string, string>): Environment {
   return { ...process.env, ...added }
 }
 
+/** Where programs of this user keep their settings. */
+export function userConfigFolder(): string {
+  return process.env['XDG_CONFIG_HOME'] || join(homedir(), '.config')
+}
+
 /** npm and npx set this for what they run, and `bun run` passes it on. */
 export function isStartedByNpm(): boolean {
   return process.env['npm_config_user_agent']?.startsWith('npm/') === true

@@ -2,6 +2,8 @@ import type { Auth } from '#auth/auth.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createCodeStore } from './code-store.ts'
+import { deviceEndpoints } from './device-endpoints.ts'
+import { createDeviceLogins, type DeviceLogins } from './device-logins.ts'
 import { loginEndpoints } from './login-endpoints.ts'
 import { createOidcClient, type OidcClient } from './oidc-client.ts'
 import { createRenewal } from './renewal.ts'
@@ -10,6 +12,7 @@ import { createStartCodes, type StartCodes } from './start-codes.ts'
 
 type SessionServices = {
   startCodes: StartCodes
+  devices: DeviceLogins
   /** Null without an identity provider for logins. */
   oidc: OidcClient | null
 }
@@ -23,11 +26,16 @@ export const sessionsModule = module({
     const store = createCodeStore(database)
     const oidc = config.login.clientId === undefined ? null : createOidcClient(needs)
     if (oidc !== null) auth.renewSessionsWith(createRenewal({ ...needs, oidc }))
-    const services: SessionServices = { startCodes: createStartCodes({ store, now }), oidc }
+    const services: SessionServices = {
+      startCodes: createStartCodes({ store, now }),
+      devices: createDeviceLogins({ ...needs, store }),
+      oidc,
+    }
     return { services }
   },
   endpoints: (services: Foundation & SessionServices & { auth: Auth; sealer: Sealer }) => [
     ...sessionEndpoints(services),
     ...loginEndpoints(services),
+    ...deviceEndpoints(services),
   ],
 })

@@ -1,0 +1,141 @@
+import { randomInt } from 'node:crypto'
+import type { KeyWithSecret } from '#auth/api-keys.ts'
+import type { Auth } from '#auth/auth.ts'
+import { basePermission } from '#auth/permissions.ts'
+import { createSessionSecret, hashSecret } from '#auth/session-cookie.ts'
+import type { Config } from '#config/schema.ts'
+import { AppError } from '#lib/errors.ts'
+import { readLabel } from '#lib/label.ts'
+import type { CodeStore, DeviceLogin } from './code-store.ts'
+
+/** Consonants, so that no code is a word; 20^8 codes, of which few are valid at a time. */
+const alphabet = 'BCDFGHJKLMNPQRSTVWXZ'
+const userCodeChars = 8
+const userCodeShape = new RegExp(`^[${alphabet}]{${userCodeChars}}$`)
+export const deviceLoginS = 600
+export const pollIntervalS = 5
+/** Devices that wait, of all replicas; more are refused. */
+const waitingMax = 1_000
+const nameCharsMax = 80
+const unnamed = 'command line'
+
+/** The error codes of RFC 8628, 3.5. */
+export type DeviceError =
+  | 'authorization_pending'
+  | 'slow_down'
+  | 'access_denied'
+  | 'expired_token'
+  | 'invalid_grant'
+
+export type DeviceLogins = ReturnType<typeof createDeviceLogins>
+
+/** Logins of devices without a browser of their own (RFC 8628), which end in an API key. */
+export function createDeviceLogins(deps: {
+  store: Pick<CodeStore, 'addDevice' | 'findDevice' | 'decideDevice' | 'pollDevice'>
+  auth: Pick<Auth, 'keys' | 'currentPrincipal'>
+  config: Pick<Config, 'login'>
+  now: () => Date
+}) {
+  const { store, auth, config, now } = deps
+
+  async function createKey(userId: string, name: string, requestId: string) {
+    const holder = await auth.currentPrincipal({ userId, keyId: null })
+    if (holder?.permissions.has(basePermission) !== true) return 'access_denied' as const
+    const expiresAt = new Date(now().getTime() + config.login.deviceKeyS * 1000)
+    return auth.keys.create(
+      { userId, keyId: null, requestId },
+      { userId, subject: holder.subject, kind: 'user' },
+      { name: `login: ${name}`, expiresAt, models: null, scopes: null, limits: null },
+    )
+  }
+
+  return {
+    /** The secret of the device, and what its user types. Throws `rate_limit_exceeded`. */
+    async begin(name: string): Promise<{ deviceCode: string; userCode: string }> {
+      const deviceCode = createSessionSecret()
+      const userCode = createUserCode()
+      const createdAt = now()
+      const isAdded = await store.addDevice(
+        {
+          hash: hashSecret(deviceCode),
+          userCode,
+          name: readDeviceName(name),
+          createdAt,
+          expiresAt: new Date(createdAt.getTime() + deviceLoginS * 1000),
+        },
+        waitingMax,
+      )
+      if (!isAdded) {
+        throw new AppError('rate_limit_exceeded', tooManyDevices, { retryAfterS: pollIntervalS })
+      }
+      return { deviceCode, userCode }
+    },
+
+    /** A login that waits or was just decided, by what its user typed. */
+    async find(typed: string): Promise<DeviceLogin | undefined> {
+      const userCode = readUserCode(typed)
+      return userCode === null ? undefined : store.findDevice(userCode, now())
+    },
+
+    /** Undefined if no login waits under this code. */
+    async decide(
+      typed: string,
+      decision: { userId: string; isApproved: boolean },
+    ): Promise<DeviceLogin | undefined> {
+      const userCode = readUserCode(typed)
+      if (userCode === null) return undefined
+      const status = decision.isApproved ? 'approved' : 'denied'
+      return store.decideDevice(userCode, { status, userId: decision.userId, now: now() })
+    },
+
+    /** The key of an approved login, once; until then why there is none. */
+    async poll(deviceCode: string, requestId: string): Promise<KeyWithSecret | DeviceError> {
+      const outcome = await store.pollDevice(
+        hashSecret(deviceCode),
+        now(),
+        // A second of tolerance for clients that count the interval exactly.
+        (pollIntervalS - 1) * 1000,
+      )
+      switch (outcome.kind) {
+        case 'unknown':
+          return 'invalid_grant'
+        case 'expired':
+          return 'expired_token'
+        case 'pending':
+          return 'authorization_pending'
+        case 'too-soon':
+          return 'slow_down'
+        case 'denied':
+          return 'access_denied'
+        case 'approved':
+          return createKey(outcome.userId, outcome.name, requestId)
+      }
+    },
+  }
+}
+
+export const tooManyDevices = 'Too many devices wait for a login; try again in a few minutes.'
+
+function createUserCode(): string {
+  return Array.from({ length: userCodeChars }, () => alphabet[randomInt(alphabet.length)]).join('')
+}
+
+/** Without what people add: a hyphen, spaces, small letters. Null for no code at all. */
+function readUserCode(typed: string): string | null {
+  const code = typed.toUpperCase().replace(/[\s-]/g, '')
+  return userCodeShape.test(code) ? code : null
+}
+
+/** `WDJBMJHT` → `WDJB-MJHT`. */
+export function showUserCode(code: string): string {
+  return `${code.slice(0, userCodeChars / 2)}-${code.slice(userCodeChars / 2)}`
+}
+
+/** On one line and short: the user who approves reads it. */
+function readDeviceName(name: string): string {
+  const line = name
+    .replace(/[\p{Cc}\p{Cf}]/gu, ' ')
+    .trim()
+    .slice(0, nameCharsMax)
+  return readLabel(line === '' || !line.isWellFormed() ? unnamed : line)
+}

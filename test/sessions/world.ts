@@ -1,0 +1,59 @@
+import type { Database } from '#db/client.ts'
+import { asRecord } from '#lib/json.ts'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { type OidcProvider, startOidcProvider } from '#test/support/oidc/provider.ts'
+import { createWebBrowser, type WebBrowser } from '#test/support/oidc/web-browser.ts'
+
+/** A gateway whose users log in at a real OpenID provider. */
+export type LoginWorld = {
+  readonly gateway: Gateway
+  readonly provider: OidcProvider
+  /** Logs in at the provider; throws if the login does not end in the console. */
+  logIn(browser?: WebBrowser, returnTo?: string): Promise<WebBrowser>
+  stop(): Promise<void>
+}
+
+export async function startLoginWorld(
+  options: Parameters<OidcProvider['serve']>[1] & {
+    database?: Database
+    environment?: Record<string, string>
+  } = {},
+): Promise<LoginWorld> {
+  const provider = await startOidcProvider()
+  const { database, environment, ...serving } = options
+  const gateway = await startGateway({
+    ...(database === undefined ? {} : { database }),
+    environment: {
+      SLUICE_LOGIN_ISSUER: provider.issuer,
+      SLUICE_LOGIN_CLIENT_ID: provider.clientId,
+      SLUICE_LOGIN_CLIENT_SECRET: provider.clientSecret,
+      ...environment,
+    },
+  })
+  provider.serve(gateway.url, serving)
+  return {
+    gateway,
+    provider,
+    async logIn(browser = createWebBrowser(), returnTo = '/console/') {
+      const address = `${gateway.url}/login?return_to=${encodeURIComponent(returnTo)}`
+      const isConsole = ({ pathname }: URL) => pathname.startsWith('/console')
+      const { visited } = await browser.open(address, { until: isConsole })
+      const end = visited.at(-1)
+      if (end?.origin !== gateway.url || end.pathname === '/console/login') {
+        throw new Error(`the login ended at ${end}`)
+      }
+      return browser
+    },
+    async stop() {
+      await gateway.stop()
+      await provider.stop()
+    },
+  }
+}
+
+/** The body of `GET /v1/session` for a browser. */
+export async function sessionOf(browser: WebBrowser, url: string) {
+  const response = await browser.call(`${url}/v1/session`)
+  const { user, session } = asRecord(await response.json())
+  return { user: user === null ? null : asRecord(user), session: session && asRecord(session) }
+}
