@@ -5,7 +5,6 @@ import { basePermission } from '#auth/permissions.ts'
 import { createSessionSecret, hashSecret } from '#auth/session-cookie.ts'
 import type { Config } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
-import { readLabel } from '#lib/label.ts'
 import type { CodeStore, DeviceLogin } from './code-store.ts'
 
 /** Consonants, so that no code is a word; 20^8 codes, of which few are valid at a time. */
@@ -137,5 +136,5 @@ function readDeviceName(name: string): string {
     .replace(/[\p{Cc}\p{Cf}]/gu, ' ')
     .trim()
     .slice(0, nameCharsMax)
-  return readLabel(line === '' || !line.isWellFormed() ? unnamed : line)
+  return line === '' || !line.isWellFormed() ? unnamed : line
 }

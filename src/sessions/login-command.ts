@@ -1,4 +1,4 @@
-import { hostname, userInfo } from 'node:os'
+import { hostname } from 'node:os'
 import { ArgumentError, readOptions } from '#config/arguments.ts'
 import { userConfigFolder } from '#config/load.ts'
 import { asRecord } from '#lib/json.ts'
@@ -78,7 +78,7 @@ function readOrigin(text: string): string {
 async function begin(origin: string): Promise<Record<string, unknown>> {
   const response = await send(`${origin}/login/device`, {
     method: 'POST',
-    body: new URLSearchParams({ device_name: `${userInfo().username}@${hostname()}` }),
+    body: new URLSearchParams({ device_name: hostname() }),
   })
   const body = await readBody(response)
   if (response.ok) return body
