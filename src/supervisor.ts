@@ -6,6 +6,7 @@ import type { Hangups } from './hangups.ts'
 import { sleep } from './lib/deadline.ts'
 import { roleCommand } from './lib/own-program.ts'
 import { onNpxExit } from './npx-exit.ts'
+import { listenForScrapes } from './operations/metrics-listener.ts'
 import type { Coordinator } from './reload/coordinator.ts'
 import type { ReloadMessage, SupervisorMessage } from './reload/messages.ts'
 import { cannotListen } from './start-error.ts'
@@ -82,6 +83,7 @@ export async function supervise(
       void coordinator.reload().catch((error) => log.error('reload failed', { error })),
     onTerminalClosed: stop,
   })
+  listenOnMetricsPort(config, metrics, log)
 
   const served = Promise.withResolvers<boolean>()
   const first = runWorker(state, 'first', 0, () => served.resolve(true))
@@ -164,6 +166,21 @@ function startMetrics({ workers }: Config): FleetMetrics {
   addProcessMetrics(registry, version)
   const nowMs = () => performance.now()
   return createFleetMetrics({ registry, workersConfigured: workers, nowMs })
+}
+
+function listenOnMetricsPort(
+  { host, metrics }: Config,
+  { scrape }: FleetMetrics,
+  log: Pick<Log, 'info'>,
+): void {
+  const { port, token } = metrics
+  if (port === undefined) return
+  try {
+    const listener = listenForScrapes({ host, port, token, scrape })
+    log.info('serving metrics', { host, port: listener.port })
+  } catch (error) {
+    throw cannotListen({ host, port }, error)
+  }
 }
 
 function stopOnSignals({ stopping, running, coordinator }: Workers, graceMs: number): () => void {

@@ -10,6 +10,15 @@ export const metricsKeys = {
         { env: 'SLUICE_METRICS_TOKEN', secret: true },
       ),
     ),
+    port: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 65_535,
+        description:
+          'Serves /metrics on this port too, from the supervisor: also while workers are overloaded or stopped.',
+        env: 'SLUICE_METRICS_PORT',
+      }),
+    ),
     keyLabels: flag('Count calls and tokens of each API key, by its id.', false),
     keySeriesMax: whole(
       'Series of the metrics by API key; further keys are added up under `other`.',

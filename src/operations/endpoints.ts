@@ -1,10 +1,9 @@
-import { timingSafeEqual } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json } from '#api/endpoint.ts'
 import type { Config } from '#config/schema.ts'
-import { AppError } from '#lib/errors.ts'
-import { contentTypes, formatOf } from '#telemetry/metrics-text.ts'
 import type { Scrape } from '#telemetry/scrape.ts'
+import { notLocal, requireMetricsAccess, wrongToken } from './metrics-access.ts'
+import { metricsResponse } from './metrics-listener.ts'
 
 export type OperationsEndpointsDeps = {
   config: { readonly metrics: Pick<Config['metrics'], 'token'> }
@@ -72,34 +71,12 @@ the token as \`Authorization: Bearer\`.`,
         },
       },
       errors: { invalid_token: wrongToken, permission_denied: notLocal },
-      async handle({ request, server }) {
-        if (token !== undefined) requireToken(request, token)
-        else requireLocalClient(request, server?.requestIP(request)?.address)
-        const format = formatOf(request.headers.get('accept'))
-        const headers = { 'content-type': contentTypes[format], 'cache-control': 'no-store' }
-        return new Response(await scrapeMetrics(format), { headers })
+      handle({ request, server }) {
+        requireMetricsAccess(token, request, server?.requestIP(request)?.address)
+        return metricsResponse(scrapeMetrics, request)
       },
     }),
   ]
-}
-
-function requireToken(request: Request, token: string): void {
-  const [, sent = ''] = /^Bearer +(.+)$/i.exec(request.headers.get('authorization') ?? '') ?? []
-  // `timingSafeEqual` needs equal lengths, which hashes have.
-  if (!timingSafeEqual(sha256(sent), sha256(token))) throw new AppError('invalid_token', wrongToken)
-}
-
-/** Headers by which a proxy on this machine names the client that it forwards for. */
-const forwardingHeaders = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via']
-
-function requireLocalClient(request: Request, address = ''): void {
-  const isLocal = /^(127(\.\d+){3}|::1|::ffff:127(\.\d+){3})$/.test(address)
-  const isForwarded = forwardingHeaders.some((name) => request.headers.has(name))
-  if (!isLocal || isForwarded) throw new AppError('permission_denied', notLocal)
-}
-
-function sha256(text: string): Uint8Array {
-  return new Bun.CryptoHasher('sha256').update(text).digest()
 }
 
 function statusOf(status: string) {
@@ -107,8 +84,6 @@ function statusOf(status: string) {
 }
 
 const ok = { description: 'Yes.', content: json(statusOf('ok'), { status: 'ok' }) }
-const wrongToken = 'This is not the metrics token.'
-const notLocal = 'Metrics are available to clients on this machine only.'
 const metricsExample = [
   '# HELP sluice_generations_total Finished generations.',
   '# TYPE sluice_generations_total counter',

@@ -1,9 +1,10 @@
+import { createSingleFlight } from '#lib/single-flight.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import { defineMetrics } from './metric-definition.ts'
 import { type MetricSnapshot, mergeSnapshots, totalsOf } from './metric-snapshot.ts'
 import type { MetricRegistry } from './metrics.ts'
-import type { MetricsReport, MetricsRequest } from './metrics-messages.ts'
-import { renderMetrics } from './metrics-text.ts'
+import type { CollectScope, MetricsReport, MetricsRequest } from './metrics-messages.ts'
+import { type MetricsFormat, renderMetrics } from './metrics-text.ts'
 import { seriesMax } from './process-metrics.ts'
 
 /** How long a scrape waits for the workers; the latest snapshot stands for one that is late. */
@@ -51,11 +52,13 @@ export type WorkerMetrics = {
   ended(): void
 }
 
+type Reply = readonly MetricSnapshot[] | null
+
 type Member = {
   readonly send: (request: MetricsRequest) => void
   readonly latest: Map<string, MetricSnapshot>
   reportedAtMs: number
-  pending: { readonly askedAtMs: number; readonly reply: PromiseWithResolvers<boolean> } | null
+  pending: { readonly askedAtMs: number; readonly reply: PromiseWithResolvers<Reply> } | null
 }
 
 export type FleetMetrics = ReturnType<typeof createFleetMetrics>
@@ -72,6 +75,7 @@ export function createFleetMetrics(options: {
 }) {
   const { registry, workersConfigured, nowMs } = options
   const members = new Set<Member>()
+  const singleFlight = createSingleFlight<string>()
   /** Ended, and not yet in `base`: their last messages may still arrive. */
   let ended: Member[] = []
   let base: readonly MetricSnapshot[] = []
@@ -85,54 +89,68 @@ export function createFleetMetrics(options: {
     return Math.max(0, ...ages) / millisPerSecond
   })
 
-  function request(member: Member, scope: 'all' | 'totals'): void {
+  function request(member: Member, scope: CollectScope): void {
     member.pending = { askedAtMs: nowMs(), reply: Promise.withResolvers() }
     try {
       member.send({ type: 'collect-metrics', scope })
     } catch {
       // The channel of a worker that has just ended is closed.
-      settle(member, false)
+      settle(member, null)
     }
   }
 
-  function settle(member: Member, hasReported: boolean): void {
-    member.pending?.reply.resolve(hasReported)
+  function settle(member: Member, reply: Reply): void {
+    member.pending?.reply.resolve(reply)
     member.pending = null
   }
 
-  /** Resolves to whether the worker reported in time. */
-  async function collect(member: Member): Promise<boolean> {
+  function isResponsive({ pending }: Member): boolean {
+    return pending === null || nowMs() - pending.askedAtMs < collectMsMax
+  }
+
+  /** Null if the worker does not report in time. */
+  async function collect(member: Member, scope: CollectScope): Promise<Reply> {
+    if (!isResponsive(member)) return null
     const { pending } = member
-    if (pending !== null && nowMs() - pending.askedAtMs >= collectMsMax) return false
     // The reply to a poll has totals only.
-    if (pending !== null && !(await inTime(pending.reply.promise))) return false
-    if (member.pending === null) request(member, 'all')
+    if (pending !== null && (await inTime(pending.reply.promise)) === null) return null
+    if (member.pending === null) request(member, scope)
     return inTime(member.pending?.reply.promise)
   }
 
   function store(member: Member, metrics: readonly MetricSnapshot[]): void {
-    for (const snapshot of metrics) member.latest.set(snapshot.definition.name, snapshot)
+    for (const snapshot of metrics) {
+      if (!isShared(snapshot)) member.latest.set(snapshot.definition.name, snapshot)
+    }
     member.reportedAtMs = nowMs()
+  }
+
+  /** `responder` has just reported with shared gauges; null: the supervisor itself responds. */
+  async function gather(
+    responder: Member | null,
+    given: readonly MetricSnapshot[],
+  ): Promise<readonly MetricSnapshot[]> {
+    const others = [...members].filter((one) => one !== responder)
+    const sharer = responder === null ? others.find(isResponsive) : null
+    const replies = await Promise.all(
+      others.map((one) => collect(one, one === sharer ? 'shared' : 'all')),
+    )
+    unresponsive = replies.filter((reply) => reply === null).length
+    const live = [...members].map(({ latest }) => [...latest.values()])
+    const shared = [given, ...replies].flatMap((reply) => (reply ?? []).filter(isShared))
+    return mergeSnapshots([registry.snapshot(), ...live, ...endedTotals(), shared], seriesMax)
   }
 
   async function respond(
     member: Member,
-    { id, format }: MetricsReport & { readonly type: 'scrape-metrics' },
+    { id, format, metrics }: MetricsReport & { readonly type: 'scrape-metrics' },
   ): Promise<void> {
-    const others = [...members].filter((one) => one !== member)
-    const reported = await Promise.all(others.map(collect))
-    unresponsive = reported.filter((hasReported) => !hasReported).length
-    const text = renderMetrics(merged(), format)
+    const text = renderMetrics(await gather(member, metrics), format)
     try {
       member.send({ type: 'scraped-metrics', id, text })
     } catch {
       // The worker has ended meanwhile.
     }
-  }
-
-  function merged(): readonly MetricSnapshot[] {
-    const live = [...members].map(({ latest }) => [...latest.values()])
-    return mergeSnapshots([registry.snapshot(), ...live, ...endedTotals()], seriesMax)
   }
 
   function endedTotals(): (readonly MetricSnapshot[])[] {
@@ -156,20 +174,28 @@ export function createFleetMetrics(options: {
         received(report) {
           store(member, report.metrics)
           if (report.type === 'scrape-metrics') void respond(member, report)
-          else settle(member, true)
+          else settle(member, report.metrics)
         },
         ended() {
           members.delete(member)
           ended.push(member)
-          settle(member, false)
+          settle(member, null)
         },
       }
     },
+    /** For a scrape that the supervisor responds to. */
+    scrape: (format: MetricsFormat) =>
+      singleFlight(format, async () => renderMetrics(await gather(null, []), format)),
     restarted: () => restarts.add(1),
     close: () => clearInterval(timer),
   }
 }
 
-async function inTime(reply: Promise<boolean> | undefined): Promise<boolean> {
-  return reply === undefined ? false : orAfter(reply, collectMsMax, false)
+async function inTime(reply: Promise<Reply> | undefined): Promise<Reply> {
+  return reply === undefined ? null : orAfter(reply, collectMsMax, null)
+}
+
+/** Read anew by the worker that responds to a scrape; the values of others are older. */
+function isShared({ definition }: MetricSnapshot): boolean {
+  return definition.type === 'gauge' && definition.across === 'same'
 }

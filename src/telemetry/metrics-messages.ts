@@ -14,8 +14,10 @@ export type MetricsReport =
       readonly metrics: readonly MetricSnapshot[]
     }
 
+/** `shared`: also gauges that every worker would read the same; `totals`: what must survive the worker. */
+export type CollectScope = 'all' | 'shared' | 'totals'
+
 /** From the supervisor to a worker. */
 export type MetricsRequest =
-  /** `scope`: everything for a scrape, or only what must survive the worker. */
-  | { readonly type: 'collect-metrics'; readonly scope: 'all' | 'totals' }
+  | { readonly type: 'collect-metrics'; readonly scope: CollectScope }
   | { readonly type: 'scraped-metrics'; readonly id: number; readonly text: string }

@@ -4,7 +4,7 @@ import { orAfter } from '#lib/time-limit.ts'
 import { collectMsMax } from './fleet-metrics.ts'
 import { totalsOf } from './metric-snapshot.ts'
 import type { MetricRegistry } from './metrics.ts'
-import type { MetricsReport, MetricsRequest } from './metrics-messages.ts'
+import type { CollectScope, MetricsReport, MetricsRequest } from './metrics-messages.ts'
 import { type MetricsFormat, renderMetrics } from './metrics-text.ts'
 
 /** Beyond the time that the supervisor gives the other workers. */
@@ -37,15 +37,21 @@ export function connectMetrics(
   let scrapes = 0
 
   onMessage((message) => {
-    if (message.type === 'collect-metrics') {
-      const metrics = registry.snapshot()
-      send({ type: 'metrics', metrics: message.scope === 'all' ? metrics : totalsOf(metrics) })
-    }
+    if (message.type === 'collect-metrics') void report(message.scope)
     if (message.type === 'scraped-metrics') {
       unanswered.get(message.id)?.(message.text)
       unanswered.delete(message.id)
     }
   })
+
+  async function report(scope: CollectScope): Promise<void> {
+    if (scope === 'shared') {
+      send({ type: 'metrics', metrics: await registry.snapshotWithShared() })
+      return
+    }
+    const metrics = registry.snapshot()
+    send({ type: 'metrics', metrics: scope === 'all' ? metrics : totalsOf(metrics) })
+  }
 
   async function ask(format: MetricsFormat): Promise<string> {
     // A supervisor that does not read must not fill the channel.
@@ -62,7 +68,7 @@ export function connectMetrics(
 
   return {
     scrape: (format) => singleFlight(format, () => ask(format)),
-    report: () => send({ type: 'metrics', metrics: totalsOf(registry.snapshot()) }),
+    report: () => void report('totals'),
   }
 }
 

@@ -1,0 +1,53 @@
+import { errorResponse } from '#http/error-envelope.ts'
+import { AppError, toAppError } from '#lib/errors.ts'
+import { newId } from '#lib/id.ts'
+import { contentTypes, formatOf } from '#telemetry/metrics-text.ts'
+import type { Scrape } from '#telemetry/scrape.ts'
+import { requireMetricsAccess } from './metrics-access.ts'
+
+/** The response to a scrape, on the port of the API and on that of the supervisor. */
+export async function metricsResponse(scrape: Scrape, request: Request): Promise<Response> {
+  const format = formatOf(request.headers.get('accept'))
+  const headers = { 'content-type': contentTypes[format], 'cache-control': 'no-store' }
+  return new Response(await scrape(format), { headers })
+}
+
+/**
+ * Serves `GET /metrics` in the supervisor. On the port that the workers share, the kernel may hand a
+ * scrape to a worker that is stopped or overloaded; this one needs none of them.
+ */
+export function listenForScrapes(options: {
+  host: string
+  port: number
+  token: string | undefined
+  scrape: Scrape
+}): { readonly port: number } {
+  const { host, port, token, scrape } = options
+  const server = Bun.serve({
+    hostname: host,
+    port,
+    development: false,
+    async fetch(request, listening) {
+      const { pathname: path } = new URL(request.url)
+      try {
+        if (path !== '/metrics') {
+          throw new AppError('not_found', `No such endpoint: ${request.method} ${path}.`)
+        }
+        if (request.method !== 'GET' && request.method !== 'HEAD') {
+          throw new AppError(
+            'method_not_allowed',
+            `${path} does not support ${request.method}; use GET.`,
+            {
+              allowedMethods: ['GET'],
+            },
+          )
+        }
+        requireMetricsAccess(token, request, listening.requestIP(request)?.address)
+        return await metricsResponse(scrape, request)
+      } catch (error) {
+        return errorResponse(toAppError(error), { path, requestId: newId('req_') })
+      }
+    },
+  })
+  return { port: server.port ?? port }
+}
