@@ -60,7 +60,7 @@ export async function run(args: readonly string[]): Promise<number> {
   )
   console.log('the clients have left')
   const waitedMs = treeWaitMs(gateway.pid)
-  const lateLoops = await readLateLoops(gateway.port, workers)
+  const lateLoops = await readLateLoops(gateway.port)
   const restless = await waitForZeroGauges(gateway.port, { workers, withinMs: restWithinMs })
   const restBytes = treeMemoryBytes(gateway.pid)
   const warnings = countWarnings(gateway.logFile)

@@ -153,7 +153,7 @@ function signToken(subject: string, groups: readonly string[]): Promise<string> 
     .sign(new TextEncoder().encode(secret))
 }
 
-/** Sum of all series of one metric of `GET /metrics`, for gateways with one worker. */
+/** Sum of all series of one metric of `GET /metrics`. */
 async function readMetric(port: number, name: string): Promise<number> {
   const httpResponse = await fetch(`http://127.0.0.1:${port}/metrics`)
   const lines = (await httpResponse.text()).split('\n')

@@ -11,8 +11,6 @@ const gauges = [
   'sluice_speech_unread_bytes',
   'sluice_jobs',
 ]
-/** Connections opened to reach every worker. */
-const connectionsPerWorker = 16
 const lookEveryMs = 500
 
 /** Waits until all gauges are zero; returns descriptions of those that are not. */
@@ -29,32 +27,23 @@ export async function waitForZeroGauges(
 }
 
 async function readRestless(port: number, workers: number): Promise<readonly string[]> {
-  const pages = await readPages(port, workers)
-  const missing = workers - pages.length
-  return [
-    ...(missing > 0 ? [`${missing} workers did not respond`] : []),
-    ...pages.flatMap((page) => page.split('\n').filter(isNonZero)),
-  ]
+  const lines = (await readPage(port)).split('\n')
+  const [running] = lines.filter((line) => line.startsWith('sluice_workers_running '))
+  const missing = workers - Number(running?.split(' ')[1] ?? 0)
+  return [...(missing > 0 ? [`${missing} workers do not run`] : []), ...lines.filter(isNonZero)]
 }
 
 /** Number of event loop delays above one second, and of samples, over all workers. */
-export async function readLateLoops(port: number, workers: number): Promise<[number, number]> {
-  const pages = (await readPages(port, workers)).join('\n')
-  const sum = (pattern: RegExp) =>
-    [...pages.matchAll(pattern)].reduce((total, [, value]) => total + Number(value), 0)
-  const all = sum(/^sluice_event_loop_lag_seconds_count\S* (\d+)/gm)
-  return [all - sum(/^sluice_event_loop_lag_seconds_bucket\{\S*le="1"\S* (\d+)/gm), all]
+export async function readLateLoops(port: number): Promise<[number, number]> {
+  const page = await readPage(port)
+  const value = (pattern: RegExp) => Number(pattern.exec(page)?.[1] ?? 0)
+  const all = value(/^sluice_event_loop_lag_seconds_count (\d+)/m)
+  return [all - value(/^sluice_event_loop_lag_seconds_bucket\{le="1"\} (\d+)/m), all]
 }
 
-/** Metrics of each worker that was reached. */
-async function readPages(port: number, workers: number): Promise<string[]> {
-  const met = new Map<string, string>()
-  for (let tries = 0; met.size < workers && tries < workers * connectionsPerWorker; tries++) {
-    const headers = { connection: 'close' }
-    const page = await (await fetch(`http://127.0.0.1:${port}/metrics`, { headers })).text()
-    met.set(/worker="([^"]*)"/.exec(page)?.[1] ?? '', page)
-  }
-  return [...met.values()]
+/** The metrics of all workers. */
+async function readPage(port: number): Promise<string> {
+  return (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
 }
 
 function isNonZero(line: string): boolean {
