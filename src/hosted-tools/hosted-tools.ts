@@ -58,26 +58,37 @@ export function createHostedTools(deps: {
   }
   return {
     /**
-     * The hosted tools of one request; null if it uses none. Connections are opened later. Throws
+     * The hosted tools of one request that uses any. Connections are opened later. Throws
      * `invalid_request` with the field for a server that the principal may not use.
      */
     async open(
       request: HostedToolRequest,
       { caller, tools }: { caller: RequestPrincipal; tools: GenerationRequest['tools'] },
-    ): Promise<HostedTools | null> {
-      const { mcp, mcpHistory, fileSearch } = request
-      const usesServers = mcp.length > 0 || mcpHistory.approved.length > 0
-      const usesFiles = fileSearch.tool !== null || fileSearch.found.length > 0
-      if (!usesServers && !usesFiles) return null
+    ): Promise<HostedTools> {
+      const { fileSearch } = request
       const own = tools.filter(({ namespace }) => namespace === undefined)
       const takenNames = new Set(own.map(({ name }) => name))
       const kinds = [
-        ...(usesServers ? [await openMcp(request, { groups: caller.groups, takenNames })] : []),
-        ...(usesFiles ? [deps.fileSearch.open(fileSearch, takenNames)] : []),
+        ...(usesServers(request)
+          ? [await openMcp(request, { groups: caller.groups, takenNames })]
+          : []),
+        ...(usesFiles(request) ? [deps.fileSearch.open(fileSearch, takenNames)] : []),
       ]
       return kinds.reduce(joinTools)
     },
   }
+}
+
+export function usesHostedTools(request: HostedToolRequest): boolean {
+  return usesServers(request) || usesFiles(request)
+}
+
+function usesServers({ mcp, mcpHistory }: HostedToolRequest): boolean {
+  return mcp.length > 0 || mcpHistory.approved.length > 0
+}
+
+function usesFiles({ fileSearch }: HostedToolRequest): boolean {
+  return fileSearch.tool !== null || fileSearch.found.length > 0
 }
 
 /** The tool list in the input; null if there is none or it lacks a tool that the request allows. */

@@ -11,28 +11,66 @@ export function setRateLimitHeaders(
   if (limits === null) return
   const { at, requests, inputTokens, outputTokens } = limits
   const tokens = tightest(inputTokens, outputTokens)
-  const set = surface === 'messages' ? setMessages : setResponses
-  set(headers, 'requests', requests, at)
-  set(headers, 'tokens', tokens, at)
-  if (surface === 'responses') return
-  set(headers, 'input-tokens', inputTokens, at)
-  set(headers, 'output-tokens', outputTokens, at)
+  if (surface === 'responses') {
+    setResponses(headers, responsesNames.requests, requests)
+    setResponses(headers, responsesNames.tokens, tokens)
+    return
+  }
+  setMessages(headers, messagesNames.requests, requests, at)
+  setMessages(headers, messagesNames.tokens, tokens, at)
+  setMessages(headers, messagesNames.inputTokens, inputTokens, at)
+  setMessages(headers, messagesNames.outputTokens, outputTokens, at)
+}
+
+type HeaderNames = { readonly limit: string; readonly remaining: string; readonly reset: string }
+
+const responsesNames = {
+  requests: namesOfResponses('requests'),
+  tokens: namesOfResponses('tokens'),
+}
+
+const messagesNames = {
+  requests: namesOfMessages('requests'),
+  tokens: namesOfMessages('tokens'),
+  inputTokens: namesOfMessages('input-tokens'),
+  outputTokens: namesOfMessages('output-tokens'),
 }
 
 /** `x-ratelimit-limit-requests: 60`, `x-ratelimit-reset-requests: 1s`. */
-function setResponses(headers: Headers, kind: string, limit: RateLimit | null): void {
-  if (limit === null) return
-  headers[`x-ratelimit-limit-${kind}`] = limit.limit
-  headers[`x-ratelimit-remaining-${kind}`] = limit.remaining
-  headers[`x-ratelimit-reset-${kind}`] = renderDuration(limit.resetS)
+function namesOfResponses(kind: string): HeaderNames {
+  return {
+    limit: `x-ratelimit-limit-${kind}`,
+    remaining: `x-ratelimit-remaining-${kind}`,
+    reset: `x-ratelimit-reset-${kind}`,
+  }
 }
 
 /** `anthropic-ratelimit-requests-limit: 60`, `anthropic-ratelimit-requests-reset` in RFC 3339. */
-function setMessages(headers: Headers, kind: string, limit: RateLimit | null, at: Date): void {
+function namesOfMessages(kind: string): HeaderNames {
+  return {
+    limit: `anthropic-ratelimit-${kind}-limit`,
+    remaining: `anthropic-ratelimit-${kind}-remaining`,
+    reset: `anthropic-ratelimit-${kind}-reset`,
+  }
+}
+
+function setResponses(headers: Headers, names: HeaderNames, limit: RateLimit | null): void {
   if (limit === null) return
-  headers[`anthropic-ratelimit-${kind}-limit`] = limit.limit
-  headers[`anthropic-ratelimit-${kind}-remaining`] = limit.remaining
-  headers[`anthropic-ratelimit-${kind}-reset`] = renderInstant(at, limit.resetS)
+  headers[names.limit] = limit.limit
+  headers[names.remaining] = limit.remaining
+  headers[names.reset] = renderDuration(limit.resetS)
+}
+
+function setMessages(
+  headers: Headers,
+  names: HeaderNames,
+  limit: RateLimit | null,
+  at: Date,
+): void {
+  if (limit === null) return
+  headers[names.limit] = limit.limit
+  headers[names.remaining] = limit.remaining
+  headers[names.reset] = renderInstant(at, limit.resetS)
 }
 
 /** The one with the smaller share left: clients know one number of tokens. */

@@ -131,7 +131,7 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
     let decoder: Decoder | null = null
     let failure: Failure = null
     try {
-      const answered = await this.#requestAnyForm()
+      const answered = await this.#request()
       const { response } = answered
       decoder = answered.decoder
       if (isEventStream(response)) {
@@ -148,39 +148,41 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
     else if (decoder !== null) this.#deliver(decoder, out, this.#ending ?? null)
   }
 
-  /** Requests a whole response where no events are needed, unless the target only streams. */
-  async #requestAnyForm(): Promise<Answered> {
-    const target = targetName(this.#context)
-    const streamed = this.#context.streamed || streamingTargets.get(target) === true
-    try {
-      return await this.#request(this.#prepare(streamed), streamed)
-    } catch (error) {
-      if (streamed || !isStreamingRequired(error)) throw error
-      const answered = await this.#request(this.#prepare(true), true)
-      streamingTargets.set(target, true)
-      return answered
-    }
-  }
-
-  async #request(prepared: PreparedRequest, streamed: boolean): Promise<Answered> {
+  /**
+   * Requests a whole response where no events are needed, unless the target only streams. A refused
+   * request is sent again if that can help.
+   */
+  async #request(): Promise<Answered> {
     const { transport, upstream, signal } = this.#context
-    const { body, decoder, headers, relayError } = prepared
-    const response = await transport.send({
-      upstream: upstream.name,
-      url: urlOf(upstream, this.#path),
-      method: 'POST',
-      headers: headers ?? requestHeaders(upstream, acceptOf(streamed)),
-      body,
-      signal,
-    })
-    if (isSuccess(response)) {
-      prepared.accepted?.()
-      return { response, decoder }
+    const target = targetName(this.#context)
+    let streamed = this.#context.streamed || streamingTargets.get(target) === true
+    let prepared = this.#prepare(streamed)
+    let isLearned = true
+    while (true) {
+      const { body, decoder, headers, relayError } = prepared
+      const response = await transport.send({
+        upstream: upstream.name,
+        url: urlOf(upstream, this.#path),
+        method: 'POST',
+        headers: headers ?? requestHeaders(upstream, acceptOf(streamed)),
+        body,
+        signal,
+      })
+      if (isSuccess(response)) {
+        prepared.accepted?.()
+        if (!isLearned) streamingTargets.set(target, true)
+        return { response, decoder }
+      }
+      const refusal = await readRefusal(response, upstream, relayError)
+      const next = prepared.afterRefusal?.(refusal) ?? null
+      if (next !== null) prepared = next
+      else if (streamed || !isStreamingRequired(refusal)) throw refusal
+      else {
+        streamed = true
+        isLearned = false
+        prepared = this.#prepare(true)
+      }
     }
-    const refusal = await readRefusal(response, upstream, relayError)
-    const next = prepared.afterRefusal?.(refusal) ?? null
-    if (next === null) throw refusal
-    return this.#request(next, streamed)
   }
 
   #read({ chunks, decoder }: StreamedBody) {
@@ -268,9 +270,8 @@ function decodeJson(body: string, decoder: Decoder, out: GenerationEvent[]): Fai
 }
 
 /** Whether the upstream refused a request because it did not stream. */
-function isStreamingRequired(error: unknown): boolean {
-  if (!(error instanceof AppError) || error.kind !== 'invalid_request') return false
-  return /\bstream(ing|ed)?\b/i.test(refusalText(error))
+function isStreamingRequired(refusal: AppError): boolean {
+  return refusal.kind === 'invalid_request' && /\bstream(ing|ed)?\b/i.test(refusalText(refusal))
 }
 
 export function acceptOf(streamed: boolean): string {

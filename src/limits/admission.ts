@@ -16,17 +16,29 @@ import {
 import {
   type AdmitSpeech,
   reserveSpeech,
+  type SpeechKind,
   type SpeechReservation,
   speechShortagesOf,
 } from './speech.ts'
 
+/** Whose limits apply. `model` is null for speech. */
+type Caller = { readonly principal: RequestPrincipal; readonly model: string | null }
+
 /** What one call needs of each kind of limit. */
-type Need = {
+type CallNeed = Caller & {
   readonly model: string
   readonly requests: number
   readonly inputTokens: number
   readonly outputTokens: number
   readonly isGeneration: boolean
+}
+
+type SpeechNeed = Caller & { readonly kind: SpeechKind }
+
+/** What is checked and taken, again after each lease. */
+type Work<Need extends Caller, Reserved> = {
+  shortagesOf(plan: Plan, need: Need, nowMs: number): Shortage[] | null
+  reserve(plan: Plan, need: Need, nowMs: number): Reserved
 }
 
 export type AdmissionDeps = {
@@ -57,34 +69,45 @@ export function createAdmission(deps: AdmissionDeps) {
     return error
   }
 
-  const reserve = (plan: Plan, need: Need, nowMs: number): Reservation => {
-    const reservation = new LimitReservation(plan, need, deps)
-    reservation.take(nowMs)
-    leases?.refill(plan.calls, nowMs)
-    return reservation
+  const calls: Work<CallNeed, Reservation> = {
+    shortagesOf,
+    reserve(plan, need, nowMs) {
+      const reservation = new LimitReservation(plan, need, deps)
+      reservation.take(nowMs)
+      leases?.refill(plan.calls, nowMs)
+      return reservation
+    },
+  }
+  const speech: Work<SpeechNeed, SpeechReservation> = {
+    shortagesOf: (plan, { kind }, nowMs) => speechShortagesOf(plan, kind, nowMs),
+    reserve: (plan, { kind }, nowMs) => reserveSpeech(plan, kind, nowMs, deps),
   }
 
   /** Reserves at once, or leases first what other processes may hold. */
-  const reserveWithin = <R>(plan: Plan, caller: Caller, work: Work<R>): R | Promise<R | null> => {
+  const reserveWithin = <Need extends Caller, Reserved>(
+    work: Work<Need, Reserved>,
+    plan: Plan,
+    need: Need,
+  ): Reserved | Promise<Reserved | null> => {
     const nowMs = clockMs()
-    const shortages = work.shortagesOf(plan, nowMs)
-    if (shortages === null) return work.reserve(plan, nowMs)
+    const shortages = work.shortagesOf(plan, need, nowMs)
+    if (shortages === null) return work.reserve(plan, need, nowMs)
     if (leases === null || !shortages.every(isPossible)) throw refuse(plan, shortages)
-    return reserveLeased(caller, work, leases)
+    return reserveLeased(work, need, leases)
   }
 
-  const reserveLeased = async <R>(
-    caller: Caller,
-    work: Work<R>,
+  const reserveLeased = async <Need extends Caller, Reserved>(
+    work: Work<Need, Reserved>,
+    need: Need,
     shared: Leases,
-  ): Promise<R | null> => {
+  ): Promise<Reserved | null> => {
     for (let round = 1; ; round++) {
       // The limits may have changed, and idle meters may have been evicted.
-      const plan = plans.of(caller.principal, caller.model)
+      const plan = plans.of(need.principal, need.model)
       if (plan === null) return null
       const nowMs = clockMs()
-      const shortages = work.shortagesOf(plan, nowMs)
-      if (shortages === null) return work.reserve(plan, nowMs)
+      const shortages = work.shortagesOf(plan, need, nowMs)
+      if (shortages === null) return work.reserve(plan, need, nowMs)
       if (round > leaseRoundsMax || !shared.mayLease(shortages, nowMs)) {
         throw refuse(plan, shortages)
       }
@@ -98,36 +121,22 @@ export function createAdmission(deps: AdmissionDeps) {
     const plan = plans.of(principal, model)
     if (plan === null) return null
     const isGeneration = kind === 'generate'
+    const isContinued = call.continues === true
     const outputTokensMax = 'sampling' in input ? input.sampling.maxOutputTokens : null
-    const need: Need = {
+    const need: CallNeed = {
+      principal,
       model,
-      requests: call.continues === true ? 0 : 1,
+      requests: isContinued ? 0 : 1,
       inputTokens: plan.rates.input_tokens_per_minute.length === 0 ? 0 : estimateInput(input),
       outputTokens: isGeneration ? outputNeedOf(plan, outputs.of(model, outputTokensMax)) : 0,
       isGeneration,
     }
-    if (call.continues === true) return reserve(plan, need, clockMs())
-    return reserveWithin<Reservation>(
-      plan,
-      { principal, model },
-      {
-        shortagesOf: (current, nowMs) => shortagesOf(current, need, nowMs),
-        reserve: (current, nowMs) => reserve(current, need, nowMs),
-      },
-    )
+    return isContinued ? calls.reserve(plan, need, clockMs()) : reserveWithin(calls, plan, need)
   }
 
   const admitSpeech: AdmitSpeech = (principal, kind) => {
     const plan = plans.of(principal, null)
-    if (plan === null) return null
-    return reserveWithin<SpeechReservation>(
-      plan,
-      { principal, model: null },
-      {
-        shortagesOf: (current, nowMs) => speechShortagesOf(current, kind, nowMs),
-        reserve: (current, nowMs) => reserveSpeech(current, kind, nowMs, deps),
-      },
-    )
+    return plan === null ? null : reserveWithin(speech, plan, { principal, model: null, kind })
   }
 
   return {
@@ -142,16 +151,8 @@ export function createAdmission(deps: AdmissionDeps) {
   }
 }
 
-type Caller = { readonly principal: RequestPrincipal; readonly model: string | null }
-
-/** What is checked and taken, again after each lease. */
-type Work<R> = {
-  shortagesOf(plan: Plan, nowMs: number): Shortage[] | null
-  reserve(plan: Plan, nowMs: number): R
-}
-
 /** Null: every limit allows the call. */
-function shortagesOf({ rates, slots }: Plan, need: Need, nowMs: number): Shortage[] | null {
+function shortagesOf({ rates, slots }: Plan, need: CallNeed, nowMs: number): Shortage[] | null {
   let found = addRateShortages(null, rates.requests_per_minute, need.requests, nowMs)
   found = addRateShortages(found, rates.input_tokens_per_minute, need.inputTokens, nowMs)
   found = addRateShortages(found, rates.output_tokens_per_minute, need.outputTokens, nowMs)
@@ -168,10 +169,10 @@ function outputNeedOf({ rates }: Plan, estimate: number): number {
 /** What an admitted call has taken. A class, because each call within limits has one. */
 class LimitReservation implements Reservation {
   readonly #plan: Plan
-  readonly #need: Need
+  readonly #need: CallNeed
   readonly #deps: AdmissionDeps
 
-  constructor(plan: Plan, need: Need, deps: AdmissionDeps) {
+  constructor(plan: Plan, need: CallNeed, deps: AdmissionDeps) {
     this.#plan = plan
     this.#need = need
     this.#deps = deps

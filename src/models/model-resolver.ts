@@ -35,11 +35,13 @@ type ModelResolverDeps = {
 export function createModelResolver(deps: ModelResolverDeps) {
   const { access, catalogue, agents, names } = deps
   /** With the name in the catalogue, which may be an alias. */
-  const findModel = (principal: RequestPrincipal, name: string) =>
-    names
-      .spellings(name)
-      .map((id) => ({ id, model: catalogue.find(principal, id) }))
-      .find(({ model }) => model !== undefined)
+  const findModel = (principal: RequestPrincipal, name: string) => {
+    for (const id of names.spellings(name)) {
+      const model = catalogue.find(principal, id)
+      if (model !== undefined) return { id, model }
+    }
+    return undefined
+  }
   /** For the base model of an agent: a key that lists the agent may use its model through it. */
   const principalOf = (principal: RequestPrincipal, { id }: Pick<Agent, 'id'>) =>
     access.isListed(principal, [names.ofAgent(id)]) ? withoutKey(principal) : principal
@@ -66,10 +68,16 @@ export function createModelResolver(deps: ModelResolverDeps) {
 
     /** An entry of one of these lists, by any of its names. */
     async find(principal: RequestPrincipal, name: string): Promise<AvailableModel | undefined> {
-      const { id, model } = findModel(principal, name) ?? {}
-      if (model !== undefined) return fromModel(model, names, id)
+      const known = findModel(principal, name)
+      if (known !== undefined) return fromModel(known.model, names, known.id)
       const agent = await findAgent(principal, name)
       return agent === undefined ? undefined : availableAgent(principal, agent)[0]
+    },
+
+    /** The model to run, without waiting: what most requests name. Null: `resolve` decides. */
+    resolveKnown(principal: RequestPrincipal, name: string): { model: Model; agent: null } | null {
+      const known = findModel(principal, name)
+      return known === undefined ? null : { model: known.model, agent: null }
     },
 
     /**

@@ -45,12 +45,10 @@ export function createRequestFiles(deps: {
 }) {
   return {
     /**
-     * The request with the content of its files. Where a target does not take a file, its text
+     * A request that holds files, with their content. Where a target does not take a file, its text
      * replaces it. Stored files are read with the rights of the principal: `not_found`.
      */
     async load(request: GenerationRequest, options: LoadOptions): Promise<GenerationRequest> {
-      if (!request.items.some((item) => 'parts' in item && item.parts.some(isLoaded)))
-        return request
       const inline = new Map<string, InlineFile>()
       const load = (part: ContentPart) =>
         isLoaded(part) ? loadPart(deps, part, { ...options, request, inline }) : [part]
@@ -72,6 +70,11 @@ export function createRequestFiles(deps: {
       return { ...request, items, origin: { ...origin, files: inline } }
     },
   }
+}
+
+/** Whether a request has files or stored images, which must be loaded. */
+export function holdsFiles({ items }: GenerationRequest): boolean {
+  return items.some((item) => 'parts' in item && item.parts.some(isLoaded))
 }
 
 function isLoaded(part: ContentPart): part is FilePart | ImagePart {

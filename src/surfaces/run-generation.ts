@@ -36,7 +36,7 @@ export function runGeneration<Result>(options: RunGenerationOptions<Result>) {
       signal.addEventListener('abort', () => void batches.return().catch(() => {}), { once: true })
       return {
         items: batches,
-        render: renderer.push,
+        render: (batch) => renderer.push(batch),
         fail(error) {
           // A failed generation has an error event and a record of its own; this is a bug.
           if (error.kind === 'internal_error') {
@@ -44,7 +44,7 @@ export function runGeneration<Result>(options: RunGenerationOptions<Result>) {
           }
           return renderer.fail(error)
         },
-        keepAlive: { open: renderer.open, heartbeat: renderer.heartbeat },
+        keepAlive: renderer,
         abandon: () => controller.abort(new AppError('client_closed', 'The client disconnected.')),
       }
     },

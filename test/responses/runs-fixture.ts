@@ -17,11 +17,7 @@ import type { QueuedResponse, ResponseHead } from '#responses/stored.ts'
 import { noHistory } from '#surfaces/responses/history.ts'
 import { createLogReplay } from '#surfaces/responses/log-replay.ts'
 import { parseCreateResponse } from '#surfaces/responses/parse.ts'
-import {
-  createResponseRenderer,
-  renderQueued,
-  renderTerminalFrames,
-} from '#surfaces/responses/render.ts'
+import { ResponseRenderer, renderQueued, renderTerminalFrames } from '#surfaces/responses/render.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
@@ -122,7 +118,7 @@ export function planOf(
   head: ResponseHead = headOf(),
   framesBefore = 0,
 ): RunPlan & { readonly head: ResponseHead } {
-  const renderer = createResponseRenderer({
+  const renderer = new ResponseRenderer({
     id: head.id,
     createdAt: head.createdAt,
     echo,

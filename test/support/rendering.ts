@@ -12,7 +12,7 @@ import { isTerminal } from '#responses/response.ts'
 import { doneFrame } from '#surfaces/responses/frames.ts'
 import { noHistory } from '#surfaces/responses/history.ts'
 import { parseCreateResponse } from '#surfaces/responses/parse.ts'
-import { createResponseRenderer, type ResponseRenderer } from '#surfaces/responses/render.ts'
+import { ResponseRenderer } from '#surfaces/responses/render.ts'
 import { makeRequest } from './generation.ts'
 import { openSeal, testSeals } from './sealing.ts'
 
@@ -29,7 +29,7 @@ const limits = { eventBytesMax: 1_048_576, toolArgumentCharsMax: 1_048_576 }
 
 /** A renderer for a plain request. */
 function openRenderer(): ResponseRenderer {
-  return createResponseRenderer({
+  return new ResponseRenderer({
     id: 'resp_test',
     createdAt: new Date(0),
     echo,
@@ -53,7 +53,7 @@ export function renderReads(protocol: DecodedProtocol, reads: readonly Uint8Arra
 /** The same for events: the stream of a response. */
 export function renderDecoded({ batches, failure }: Decoded): string {
   const renderer = openRenderer()
-  let wire = batches.map(renderer.push).join('')
+  let wire = batches.map((batch) => renderer.push(batch)).join('')
   if (failure !== null) wire += `thrown: ${failure.kind}`
   return wire.endsWith('\n\n') && isTerminal(renderer.result().status) ? wire + doneFrame : wire
 }

@@ -2,7 +2,12 @@ import type { Agent } from '#agents/agents.ts'
 import { applyAgent, withAgentTools } from '#agents/apply.ts'
 import type { CallerContext } from '#api/endpoint.ts'
 import type { Config } from '#config/schema.ts'
-import { type HostedToolbox, noHostedTools } from '#hosted-tools/hosted-tools.ts'
+import {
+  type HostedToolbox,
+  type HostedToolRequest,
+  noHostedTools,
+  usesHostedTools,
+} from '#hosted-tools/hosted-tools.ts'
 import type { McpToolRequest } from '#hosted-tools/mcp/request.ts'
 import { type EventBatch, usageOfTokens } from '#inference/events.ts'
 import { withForcedCall } from '#inference/forced-call.ts'
@@ -23,7 +28,7 @@ import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
 import { logIgnored } from '#surfaces/log-ignored.ts'
 import { planNative } from '#surfaces/native-tools.ts'
-import type { RequestFiles } from '#surfaces/request-files.ts'
+import { holdsFiles, type RequestFiles } from '#surfaces/request-files.ts'
 import { runGeneration } from '#surfaces/run-generation.ts'
 import type { Log } from '#telemetry/log.ts'
 import { fitOutput } from './fit-output.ts'
@@ -42,7 +47,7 @@ type MessageRequest = {
 }
 
 type MessageServiceDeps = {
-  modelResolver: Pick<ModelResolver, 'resolve'>
+  modelResolver: Pick<ModelResolver, 'resolve' | 'resolveKnown'>
   inference: Pick<Inference, 'generate'>
   tokenCounter: Pick<TokenCounter, 'count'>
   hostedTools: HostedToolbox
@@ -65,6 +70,23 @@ export function createMessageService(deps: MessageServiceDeps) {
     headers,
   })
   const { tokenCounter, config } = deps
+  const generateChecked = withCheckedOutput(
+    withSingleCall(withForcedCall(withStopSequences(deps.inference.generate))),
+  )
+  const generateAlone = withObjectArguments(generateChecked)
+  /** Keeps the guarantees of the protocol on every upstream. */
+  const generateWith = async (
+    request: GenerationRequest,
+    hostedRequest: HostedToolRequest,
+    { principal }: CallerContext,
+  ): Promise<Generate> => {
+    if (!usesHostedTools(hostedRequest)) return generateAlone
+    const { tools } = request
+    const hosted = await deps.hostedTools.open(hostedRequest, { caller: principal, tools })
+    const { limits } = config
+    const loopLimits = { ...limits, maxToolCalls: null, turnsMax: limits.hostedTurnsMax }
+    return withObjectArguments(withHostedTools(generateChecked, hosted, loopLimits))
+  }
   return {
     async create(body: unknown, messageRequest: MessageRequest) {
       const { context } = messageRequest
@@ -82,7 +104,7 @@ export function createMessageService(deps: MessageServiceDeps) {
       const readers = parsed.isPromptOnly ? targets.filter(isOfThisProtocol) : targets
       const generate = parsed.isPromptOnly
         ? generateNothing(deps.inference.generate, { readers, inputTokens })
-        : await composeGenerate(deps, { request, agent, mcp, context })
+        : await generateWith(request, hostedRequestOf(mcp, agent), context)
       const { contextWindow } = model
       const job = {
         request: fitOutput(request, { contextWindow, inputTokens }),
@@ -134,7 +156,9 @@ async function resolveRequest(
   })
   const { targets } = native
   const { capabilities } = model
-  const request = await deps.requestFiles.load(native.request, { targets, capabilities, context })
+  const request = holdsFiles(native.request)
+    ? await deps.requestFiles.load(native.request, { targets, capabilities, context })
+    : native.request
   // An upstream that gets the original request calls the servers itself.
   const mcp = relaying.length > 0 ? [] : parsed.mcp
   const recorded = {
@@ -151,7 +175,8 @@ async function resolveModel(
   principal: CallerContext['principal'],
 ) {
   try {
-    const resolved = await modelResolver.resolve(principal, name)
+    const resolved =
+      modelResolver.resolveKnown(principal, name) ?? (await modelResolver.resolve(principal, name))
     if (resolved.model.mode === 'generate') return resolved
   } catch (error) {
     if (!(error instanceof AppError) || error.kind !== 'model_not_found') throw error
@@ -161,35 +186,9 @@ async function resolveModel(
   throw new AppError('invalid_request', message, { param: 'model' })
 }
 
-/** Composes a generation that keeps the guarantees of the protocol on every upstream. */
-async function composeGenerate(
-  { inference, hostedTools, config }: MessageServiceDeps,
-  {
-    request,
-    agent,
-    mcp,
-    context,
-  }: {
-    request: GenerationRequest
-    agent: Agent | null
-    mcp: readonly McpToolRequest[]
-    context: CallerContext
-  },
-): Promise<Generate> {
-  const checked = withCheckedOutput(
-    withSingleCall(withForcedCall(withStopSequences(inference.generate))),
-  )
-  // An agent may have more, except those that need approval, which the protocol does not have.
-  const requested = withAgentTools({ ...noHostedTools, mcp }, agent, { approvals: false })
-  const hosted = await hostedTools.open(requested, {
-    caller: context.principal,
-    tools: request.tools,
-  })
-  if (hosted === null) return withObjectArguments(checked)
-  const { limits } = config
-  const loopLimits = { ...limits, maxToolCalls: null, turnsMax: limits.hostedTurnsMax }
-  const looped = withHostedTools(checked, hosted, loopLimits)
-  return withObjectArguments(looped)
+/** An agent may have more tools, except those that need approval, which the protocol does not have. */
+function hostedRequestOf(mcp: readonly McpToolRequest[], agent: Agent | null): HostedToolRequest {
+  return withAgentTools({ ...noHostedTools, mcp }, agent, { approvals: false })
 }
 
 /** Upstreams of this protocol know `max_tokens: 0`, by which they only read the prompt into their cache. */

@@ -49,14 +49,17 @@ export function readHistoryRequest(body: unknown): HistoryRequest {
   return { previousResponseId, conversationId, references: referencedIds(asRecord(body)['input']) }
 }
 
+/** Whether a request continues anything; most send all of their input. */
+export function refersToHistory(request: HistoryRequest): boolean {
+  const { previousResponseId, conversationId, references } = request
+  return previousResponseId !== null || conversationId !== null || references.length > 0
+}
+
 export async function loadHistory(
   sources: HistorySources,
   from: { ownerId: string; request: HistoryRequest; memory: ConnectionMemory | undefined },
 ): Promise<History> {
-  const { previousResponseId, conversationId, references } = from.request
-  if (previousResponseId === null && conversationId === null && references.length === 0) {
-    return noHistory
-  }
+  const { references } = from.request
   const items = await loadItems(sources, from)
   const known = new Map(items.map((item) => [item.id, item]))
   const missing = references.filter((id) => !known.has(id))

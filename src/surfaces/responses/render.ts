@@ -1,20 +1,15 @@
 import { toLine } from '#http/frame-text.ts'
-import type { FinishReason, GenerationEvent, Usage } from '#inference/events.ts'
+import type { EventBatch, FinishReason, GenerationEvent, Usage } from '#inference/events.ts'
 import type { AppError } from '#lib/errors.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { FrameRenderer } from '#responses/runs.ts'
 import { notStoredCode } from '#responses/unstored.ts'
 import type { ReasoningSeal } from '#sealing/seals.ts'
-import { FrameWriter, silentFrames } from './frames.ts'
+import { type Frames, FrameWriter, silentFrames } from './frames.ts'
+import type { ItemForm } from './items/item.ts'
 import { ItemList } from './items/item-list.ts'
 import type { ResponseEcho } from './schema/request.ts'
 import type { ResponseUsage, WireResponse } from './schema/response-object.ts'
-
-/** Renders events as the frames of one response, and as the object that they add up to. */
-export type ResponseRenderer = FrameRenderer & {
-  /** The response as the client sees it; final after a terminal event. */
-  result(): WireResponse
-}
 
 /** The format defines the first two; `invalid_output` is an extension. */
 type IncompleteReason = NonNullable<WireResponse['incomplete_details']>['reason']
@@ -38,72 +33,111 @@ export type RendererOptions = {
   now: () => Date
 }
 
-export function createResponseRenderer(options: RendererOptions): ResponseRenderer {
-  const frames = options.stream ? new FrameWriter(options.framesBefore) : silentFrames
-  const items = new ItemList({ ...options, frames })
-  let { echo } = options
-  let ending: Ending = openEnding
-  let isOpened = false
-  let terminalAt = 0
+/**
+ * Renders events as the frames of one response, and as the object that they add up to. A class, because
+ * each response has one.
+ */
+export class ResponseRenderer implements FrameRenderer {
+  readonly #options: RendererOptions
+  readonly #frames: Frames
+  readonly #items: ItemList
+  #echo: ResponseEcho
+  #ending: Ending = openEnding
+  #isOpened = false
+  #terminalAt = 0
 
-  const result = (form: 'shown' | 'stored' = 'shown'): WireResponse => ({
-    ...responseHead(options),
-    ...ending,
-    output: items.output(form),
-    ...echo,
-  })
-  const lifecycle = (type: string, fields?: object) =>
-    options.stream ? frames.lifecycle(type, toLine(result()), fields) : ''
-  const open = () => {
-    if (isOpened) return ''
-    isOpened = true
-    if (!options.stream) return ''
-    // Instructions and tools in it may be long.
-    const response = toLine(result())
-    const created = options.framesBefore === 0 ? frames.lifecycle('response.created', response) : ''
-    return created + frames.lifecycle('response.in_progress', response)
+  constructor(options: RendererOptions) {
+    const { stream, framesBefore, echo } = options
+    this.#options = options
+    this.#echo = echo
+    this.#frames = stream ? new FrameWriter(framesBefore) : silentFrames
+    this.#items = new ItemList({ ...options, frames: this.#frames })
   }
-  const terminal = (fields?: object) => {
-    const { error, status } = ending
-    const errorFrame = error === null ? '' : frames.frame('error', errorFields(error))
+
+  push(batch: EventBatch): string {
+    let written = this.open()
+    for (const event of batch) written += this.#render(event)
+    return written
+  }
+
+  open(): string {
+    if (this.#isOpened) return ''
+    this.#isOpened = true
+    const { stream, framesBefore } = this.#options
+    if (!stream) return ''
+    // Instructions and tools in it may be long.
+    const response = toLine(this.result())
+    const created = framesBefore === 0 ? this.#frames.lifecycle('response.created', response) : ''
+    return created + this.#frames.lifecycle('response.in_progress', response)
+  }
+
+  heartbeat(): string {
+    return this.#lifecycle('response.in_progress')
+  }
+
+  fail(error: AppError): string {
+    return this.open() + this.#items.cut() + this.#closeFailed(error)
+  }
+
+  cancel(): string {
+    return this.open() + this.#items.cut() + this.#close({ ...openEnding, status: 'cancelled' })
+  }
+
+  unstored(): string {
+    this.#echo = { ...this.#echo, store: false }
+    this.#frames.rewind(this.#terminalAt)
+    return this.#terminal({ warning: notStoredWarning })
+  }
+
+  nextSequence(): number {
+    return this.#frames.next()
+  }
+
+  /** The response as the client sees it; final after a terminal event. */
+  result(): WireResponse {
+    return this.#object('shown')
+  }
+
+  stored(): WireResponse {
+    return this.#object('stored')
+  }
+
+  #object(form: ItemForm): WireResponse {
+    const { id, createdAt } = this.#options
+    const output = this.#items.output(form)
+    return { ...responseHead(id, createdAt), ...this.#ending, output, ...this.#echo }
+  }
+
+  #render(event: GenerationEvent): string {
+    if (event.type === 'generation-start') return ''
+    if (event.type === 'finish') return this.#close(endingOf(event.reason, event.usage))
+    if (event.type === 'error') return this.#closeFailed(event.error)
+    return this.#items.push(event)
+  }
+
+  #closeFailed(error: AppError): string {
+    return this.#close({ ...openEnding, status: 'failed', error: wireError(error) })
+  }
+
+  #close(ending: Ending): string {
+    const { now } = this.#options
+    const completedAt = ending.status === 'completed' ? unixSeconds(now()) : null
+    this.#ending = { ...ending, completed_at: completedAt }
+    this.#terminalAt = this.#frames.next()
+    return this.#terminal()
+  }
+
+  #terminal(fields?: object): string {
+    const { error, status } = this.#ending
+    const errorFrame = error === null ? '' : this.#frames.frame('error', errorFields(error))
     // The format has no event for cancelled responses, whose output is incomplete.
     const name = status === 'cancelled' ? 'incomplete' : status
-    return errorFrame + lifecycle(`response.${name}`, fields)
-  }
-  const close = (end: Ending) => {
-    const completedAt = end.status === 'completed' ? unixSeconds(options.now()) : null
-    ending = { ...end, completed_at: completedAt }
-    terminalAt = frames.next()
-    return terminal()
-  }
-  const closeFailed = (error: AppError) =>
-    close({ ...openEnding, status: 'failed', error: wireError(error) })
-
-  const render = (event: GenerationEvent): string => {
-    if (event.type === 'generation-start') return ''
-    if (event.type === 'finish') return close(endingOf(event.reason, event.usage))
-    if (event.type === 'error') return closeFailed(event.error)
-    return items.push(event)
+    return errorFrame + this.#lifecycle(`response.${name}`, fields)
   }
 
-  return {
-    push(batch) {
-      let written = isOpened ? '' : open()
-      for (const event of batch) written += render(event)
-      return written
-    },
-    open,
-    heartbeat: () => lifecycle('response.in_progress'),
-    fail: (error) => open() + items.cut() + closeFailed(error),
-    cancel: () => open() + items.cut() + close({ ...openEnding, status: 'cancelled' }),
-    unstored() {
-      echo = { ...echo, store: false }
-      frames.rewind(terminalAt)
-      return terminal({ warning: notStoredWarning })
-    },
-    nextSequence: () => frames.next(),
-    result,
-    stored: () => result('stored'),
+  #lifecycle(type: string, fields?: object): string {
+    if (!this.#options.stream) return ''
+    return this.#frames.lifecycle(type, toLine(this.result()), fields)
   }
 }
 
@@ -128,7 +162,7 @@ export function renderQueued(options: Pick<RendererOptions, 'id' | 'createdAt' |
   count: number
 } {
   const object: WireResponse = {
-    ...responseHead(options),
+    ...responseHead(options.id, options.createdAt),
     ...openEnding,
     status: 'queued',
     output: [],
@@ -141,7 +175,7 @@ export function renderQueued(options: Pick<RendererOptions, 'id' | 'createdAt' |
   return { object, frames, count: writer.next() }
 }
 
-function responseHead({ id, createdAt }: Pick<RendererOptions, 'id' | 'createdAt'>) {
+function responseHead(id: string, createdAt: Date) {
   return { id, object: 'response' as const, created_at: unixSeconds(createdAt) }
 }
 

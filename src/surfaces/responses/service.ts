@@ -2,11 +2,11 @@ import { applyAgent, withAgentTools } from '#agents/apply.ts'
 import type { CallerContext } from '#api/endpoint.ts'
 import type { Auth } from '#auth/auth.ts'
 import type { Config } from '#config/schema.ts'
-import type { HostedToolbox } from '#hosted-tools/hosted-tools.ts'
+import { type HostedToolbox, usesHostedTools } from '#hosted-tools/hosted-tools.ts'
 import type { FrameSource } from '#http/event-stream.ts'
 import type { EventBatch } from '#inference/events.ts'
 import { withForcedCall } from '#inference/forced-call.ts'
-import type { Inference } from '#inference/inference.ts'
+import type { Generate, Inference } from '#inference/inference.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { withSingleCall } from '#inference/single-call.ts'
 import { withCheckedOutput } from '#inference/structured-output.ts'
@@ -15,6 +15,7 @@ import type { Target } from '#inference/upstream.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import { type RequestContext, withSignal } from '#lib/request-context.ts'
+import type { Model } from '#models/catalogue.ts'
 import type { ModelResolver } from '#models/model-resolver.ts'
 import type { StoredItem } from '#responses/response.ts'
 import type { ResponseRuns, RunPlan } from '#responses/runs.ts'
@@ -24,7 +25,7 @@ import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
 import { logIgnored } from '#surfaces/log-ignored.ts'
 import { planNative } from '#surfaces/native-tools.ts'
-import type { RequestFiles } from '#surfaces/request-files.ts'
+import { holdsFiles, type RequestFiles } from '#surfaces/request-files.ts'
 import { runGeneration } from '#surfaces/run-generation.ts'
 import type { Log } from '#telemetry/log.ts'
 import { withCollectionIds } from './collection-ids.ts'
@@ -35,11 +36,13 @@ import {
   type HistorySources,
   linkHistory,
   loadHistory,
+  noHistory,
   readHistoryRequest,
+  refersToHistory,
 } from './history.ts'
 import { type ParsedCreate, parseCreateResponse } from './parse.ts'
 import { openQueuedRequest } from './queued-request.ts'
-import { createResponseRenderer, type ResponseRenderer } from './render.ts'
+import { ResponseRenderer } from './render.ts'
 import type { WireResponse } from './schema/response-object.ts'
 import { enqueueResponse, startStored } from './start-response.ts'
 
@@ -68,7 +71,7 @@ export type RunningResponse = {
 
 export type ResponseServiceDeps = {
   auth: Pick<Auth, 'currentPrincipal'>
-  modelResolver: Pick<ModelResolver, 'resolve'>
+  modelResolver: Pick<ModelResolver, 'resolve' | 'resolveKnown'>
   inference: Pick<Inference, 'generate'>
   hostedTools: HostedToolbox
   requestFiles: RequestFiles
@@ -108,7 +111,15 @@ type PlanOrigin = {
   readonly framesBefore: number
 }
 
-export function createResponseService(deps: ResponseServiceDeps): ResponseService {
+type PlanDeps = ResponseServiceDeps & {
+  /** With what a request may demand of the output of any model. */
+  readonly generateChecked: Generate
+}
+
+export function createResponseService(services: ResponseServiceDeps): ResponseService {
+  const { generate } = services.inference
+  const generateChecked = withCheckedOutput(withSingleCall(withForcedCall(generate)))
+  const deps: PlanDeps = { ...services, generateChecked }
   deps.runs.processQueue((queued) => planQueued(deps, queued))
   const plan = (body: unknown, context: CallerContext, memory?: ConnectionMemory) =>
     planResponse(deps, body, {
@@ -121,11 +132,14 @@ export function createResponseService(deps: ResponseServiceDeps): ResponseServic
   return {
     resolve: plan,
     async create(given, context, memory) {
-      const body = (await withCollectionIds(given, context.principal, deps.collections)) ?? given
+      const named = withCollectionIds(given, context.principal, deps.collections)
+      const body = named === undefined ? given : await named
       const planned = await plan(body, context, memory)
       const { droppedTools: tools, parsed, head, history, renderer, streams } = planned
       logIgnored(deps.log, { tools, items: parsed.ignoredItems }, context.requestId)
-      const { source, result } = await startResponse(deps, planned, { body, context })
+      const { source, result } = head.background
+        ? await enqueueResponse(deps, planned, { body, context })
+        : startResponse(deps, planned, context)
       return {
         id: head.id,
         streams,
@@ -139,19 +153,14 @@ export function createResponseService(deps: ResponseServiceDeps): ResponseServic
 }
 
 /** An unstored response ends with its connection. */
-function startResponse(
-  deps: ResponseServiceDeps,
-  plan: ResponsePlan,
-  { body, context }: { body: unknown; context: CallerContext },
-) {
-  const { generate, head, parsed, renderer } = plan
-  if (head.background) return enqueueResponse(deps, plan, { body, context })
+function startResponse(deps: ResponseServiceDeps, plan: ResponsePlan, context: CallerContext) {
+  const { generate, parsed, renderer } = plan
   return parsed.echo.store
     ? startStored(deps, plan, context)
     : runGeneration({ generate, renderer, context, log: deps.log })
 }
 
-async function planQueued(deps: ResponseServiceDeps, queued: QueuedResponse): Promise<RunPlan> {
+async function planQueued(deps: PlanDeps, queued: QueuedResponse): Promise<RunPlan> {
   const { body, context } = await openQueuedRequest(deps, queued)
   return planResponse(deps, body, {
     context,
@@ -163,7 +172,7 @@ async function planQueued(deps: ResponseServiceDeps, queued: QueuedResponse): Pr
 }
 
 async function planResponse(
-  deps: ResponseServiceDeps,
+  deps: PlanDeps,
   body: unknown,
   origin: PlanOrigin,
 ): Promise<ResponsePlan> {
@@ -172,14 +181,21 @@ async function planResponse(
   const { limits } = deps.config
   const historyRequest = readHistoryRequest(body)
   const isInMemory = memory?.find(historyRequest.previousResponseId ?? '') !== undefined
-  const history = await loadHistory(deps.history, { ownerId, request: historyRequest, memory })
+  const history = refersToHistory(historyRequest)
+    ? await loadHistory(deps.history, { ownerId, request: historyRequest, memory })
+    : noHistory
   const seals = createSeals(deps.sealer, ownerId)
   const parsed = parseCreateResponse(body, { limits, history, seals })
   const { echo } = parsed
   if (echo.background && memory !== undefined) throw noBackground()
   const link = linkHistory(parsed, history, { historyRequest, isInMemory })
   if (echo.store) refuseTooLarge(link.input, deps.config.responses.storedCharsMax)
-  const { model, agent } = await resolveModel(deps, parsed.request, context)
+  const { principal } = context
+  const { model: name } = parsed.request
+  const { model, agent } =
+    deps.modelResolver.resolveKnown(principal, name) ??
+    (await deps.modelResolver.resolve(principal, name))
+  requireGenerates(model, name)
   const native = planNative(applyAgent(parsed.request, agent), {
     needs: parsed.needs,
     targets: model.targets,
@@ -187,15 +203,20 @@ async function planResponse(
   })
   const { targets, droppedTools } = native
   const { capabilities } = model
-  const request = await deps.requestFiles.load(native.request, { targets, capabilities, context })
+  const request = holdsFiles(native.request)
+    ? await deps.requestFiles.load(native.request, { targets, capabilities, context })
+    : native.request
   const streams = parsed.stream || memory !== undefined
-  const checked = withCheckedOutput(withSingleCall(withForcedCall(deps.inference.generate)))
-  const hosted = await deps.hostedTools.open(withAgentTools(parsed.hosted, agent), {
-    caller: context.principal,
-    tools: request.tools,
-  })
+  const hostedRequest = withAgentTools(parsed.hosted, agent)
+  const { tools } = request
+  const hosted = usesHostedTools(hostedRequest)
+    ? await deps.hostedTools.open(hostedRequest, { caller: principal, tools })
+    : null
+  const { generateChecked } = deps
   const withTools =
-    hosted === null ? checked : withHostedTools(checked, hosted, loopLimits(limits, echo))
+    hosted === null
+      ? generateChecked
+      : withHostedTools(generateChecked, hosted, loopLimits(limits, echo))
   const generate = withCompaction(withTools, {
     summarise: deps.inference.generate,
     seal: seals.compaction,
@@ -232,7 +253,7 @@ async function planResponse(
       conversationId: historyRequest.conversationId,
       input: link.input,
     },
-    renderer: createResponseRenderer({
+    renderer: new ResponseRenderer({
       id,
       createdAt,
       echo,
@@ -259,14 +280,9 @@ async function* storeInputOnly(): AsyncGenerator<EventBatch, void, void> {
   ]
 }
 
-async function resolveModel(
-  { modelResolver }: Pick<ResponseServiceDeps, 'modelResolver'>,
-  request: GenerationRequest,
-  { principal }: RequestContext,
-): ReturnType<ModelResolver['resolve']> {
-  const resolved = await modelResolver.resolve(principal, request.model)
-  if (resolved.model.mode === 'generate') return resolved
-  throw new AppError('invalid_request', `The model "${request.model}" does not generate text.`, {
+function requireGenerates({ mode }: Model, name: string): void {
+  if (mode === 'generate') return
+  throw new AppError('invalid_request', `The model "${name}" does not generate text.`, {
     param: 'model',
   })
 }

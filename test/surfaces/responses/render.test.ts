@@ -4,7 +4,7 @@ import { AppError } from '#lib/errors.ts'
 import { doneFrame } from '#surfaces/responses/frames.ts'
 import { noHistory } from '#surfaces/responses/history.ts'
 import { parseCreateResponse } from '#surfaces/responses/parse.ts'
-import { createResponseRenderer } from '#surfaces/responses/render.ts'
+import { ResponseRenderer } from '#surfaces/responses/render.ts'
 import { createDice } from '#test/support/dice.ts'
 import { createGrammar } from '#test/support/grammar.ts'
 import { normalise } from '#test/support/response-content.ts'
@@ -25,7 +25,7 @@ const { echo } = parseCreateResponse(
   },
 )
 const open = (stream: boolean, includeSealed: boolean) =>
-  createResponseRenderer({
+  new ResponseRenderer({
     id: 'resp_test',
     createdAt: new Date(0),
     echo,

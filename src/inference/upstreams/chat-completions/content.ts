@@ -84,6 +84,12 @@ export class Content {
 
   /** Reads a message that repeats the whole response: only content that no delta contained. */
   readMessage(message: JsonObject, out: GenerationEvent[], logprobs: Logprobs) {
+    const isFirst =
+      this.#block === -1 && this.#calls === null && this.#audio === null && this.#vendor === null
+    if (isFirst) {
+      this.read(message, out, logprobs)
+      return
+    }
     const seen = [
       ...(this.#sawText ? ['content', 'refusal'] : []),
       ...(this.#sawReasoning ? ['reasoning', 'reasoning_content', 'thinking'] : []),
@@ -92,7 +98,7 @@ export class Content {
       ...(this.#audio === null ? [] : ['audio']),
       ...(this.#vendor === null ? [] : ['reasoning_details', 'extra_content']),
     ]
-    this.read(seen.length === 0 ? message : omitFields(message, seen), out, logprobs)
+    this.read(omitFields(message, seen), out, logprobs)
   }
 
   /** Reads an increment that contains only text, in this field. */
