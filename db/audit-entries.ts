@@ -9,6 +9,7 @@ type NewEntry = {
     readonly userId: string
     readonly keyId: string | null
     readonly requestId: string | null
+    readonly clientAddress?: string | null
   } | null
   readonly action: string
   readonly resource: { readonly type: string; readonly id: string }
@@ -27,6 +28,7 @@ export async function insertAuditEntry(
     actorId: actor?.userId ?? null,
     actorKeyId: actor?.keyId ?? null,
     requestId: actor?.requestId ?? null,
+    clientAddress: actor?.clientAddress ?? null,
     action,
     resourceType: resource.type,
     resourceId: resource.id,
@@ -57,7 +59,11 @@ function namesOf(fields: Fields | null) {
     : { too_large: true, fields: Object.keys(fields).slice(0, namesMax) }
 }
 
-type Origin = { readonly keyId: string | null; readonly requestId: string }
+type Origin = {
+  readonly keyId: string | null
+  readonly requestId: string
+  readonly clientAddress?: string | null
+}
 
 type RecordedChange = {
   readonly kind:
@@ -85,7 +91,7 @@ export function recordChange(
 ): Promise<void> {
   const { kind, id, action, before = null, after = null, at } = change
   const { userId, origin } = principal
-  const actor = { userId, keyId: origin?.keyId ?? null, requestId: origin?.requestId ?? null }
+  const actor = { userId, keyId: origin?.keyId ?? null, requestId: origin?.requestId ?? null, clientAddress: origin?.clientAddress ?? null }
   const resource = { type: kind, id }
   const entry = { actor, action: `${kind}.${action}`, resource, changes: { before, after } }
   return insertAuditEntry(handle, entry, at)

@@ -8,6 +8,7 @@ import { clock } from './clock.ts'
 import { createLiveConfig } from './config/live-config.ts'
 import type { Config } from './config/schema.ts'
 import { directoryModule } from './directory/module.ts'
+import { edgesModule } from './edges/module.ts'
 import { embeddingModule } from './embedding/module.ts'
 import { filesModule } from './files/module.ts'
 import { hostedToolsModule } from './hosted-tools/module.ts'
@@ -40,6 +41,7 @@ import { consoleModule } from './web-console/module.ts'
 /** Every module of the program, in the order in which they start. */
 const list = [
   tlsModule,
+  edgesModule,
   auditModule,
   authModule,
   apiKeysModule,

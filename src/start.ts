@@ -15,7 +15,6 @@ import { createWorkerReloads } from './reload/worker-reloads.ts'
 import { engineFaults } from './speech/engines/registry.ts'
 import { StartError } from './start-error.ts'
 import type { Log } from './telemetry/log.ts'
-import { readServedCertificate } from './tls/certificate.ts'
 
 const usage = `
 Usage: ${commandLine('serve')}
@@ -54,8 +53,6 @@ export async function start(args: readonly string[], hangups: Hangups): Promise<
       })
     }
     // Each process imports only what it needs, so the supervisor stays small.
-    // A mistake in the files is reported once, not by each worker.
-    await readServedCertificate(config.tls)
     const { supervise } = await import('./supervisor.ts')
     const coordinator = createCoordinator({ ...reloading, onAccepted: configureLog })
     return supervise(config, { log, coordinator, hangups })

@@ -18,6 +18,8 @@ export const auditEntry = pgTable(
     /** JSON: the state before and after, without secrets. */
     changes: text('changes').notNull(),
     requestId: text('request_id'),
+    /** Of the client of the request. */
+    clientAddress: text('client_address'),
   },
   (table) => [
     index('audit_entry_resource').on(table.resourceType, table.resourceId, table.id),

@@ -108,6 +108,8 @@ export const apiKey = pgTable(
     models: text('models').array(),
     /** Null: everything that the owner may do. */
     scopes: text('scopes').array(),
+    /** Addresses and networks that it may be used from; null: any. */
+    allowedIps: text('allowed_ips').array(),
     /** JSON; null: no limits of its own. */
     limits: text('limits'),
     rotatedAt: instant('rotated_at'),

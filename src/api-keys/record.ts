@@ -6,12 +6,15 @@ import type { KeyChange, KeyRecord } from '#auth/key-store.ts'
 import { scopeNames, sortScopes } from '#auth/scopes.ts'
 import { parseInstant } from '#lib/instant.ts'
 import { isStorable, readLabel } from '#lib/label.ts'
+import { networkFault } from '#lib/networks.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { refused, refusedBySchema } from '#lib/unprocessable.ts'
 import { limitValues } from '#limits/config.ts'
 
 const modelsMax = 100
 const modelCharsMax = 256
+const networksMax = 100
+const networkCharsMax = 64
 
 const expiresAt = Type.Union([Type.String(), Type.Null()], {
   description: 'When the key expires: ISO 8601 in UTC; null or absent for never.',
@@ -34,6 +37,13 @@ const rights = {
   scopes: nullable(
     Type.Array(oneOf(scopeNames, 'The kind of endpoints.'), { minItems: 1 }),
     'The kinds of endpoints that the key may use. Null: everything that its owner may do.',
+  ),
+  allowed_ips: nullable(
+    Type.Array(Type.String({ minLength: 1, maxLength: networkCharsMax }), {
+      minItems: 1,
+      maxItems: networksMax,
+    }),
+    'The addresses and networks that the key may be used from, such as `192.0.2.7` and `2001:db8::/32`; from others, requests are refused with 403 `ip_not_allowed`. Null: any.',
   ),
   limits: nullable(keyLimits, 'Limits of this key beside those of its owner.'),
 }
@@ -109,6 +119,7 @@ export const apiKeyExample = {
   user_id: '5f2b1c9e-7a34-8d60-9e11-c4a8b7d20f35',
   models: ['llama-*'],
   scopes: ['inference' as const],
+  allowed_ips: null,
   limits: null,
   rotated_at: null,
   previous_expires_at: null,
@@ -123,7 +134,7 @@ const inUtc = /T.*Z$/
 export function readNewApiKey(body: unknown, now: Date): NewApiKey {
   if (!newKeyChecker.check(body)) throw refusedBySchema(newKeyChecker.firstError(body))
   const change = readFields(body, now)
-  const unrestricted = { expiresAt: null, models: null, scopes: null, limits: null }
+  const unrestricted = { expiresAt: null, models: null, scopes: null, allowedIps: null, limits: null }
   return { ...unrestricted, ...change, name: readLabel(body.name) }
 }
 
@@ -141,12 +152,13 @@ export function readRotation(body: unknown): number {
 
 /** The fields that a body has. */
 function readFields(body: Static<typeof changedApiKey>, now: Date): KeyChange {
-  const { name, expires_at, models, scopes, limits } = body
+  const { name, expires_at, models, scopes, allowed_ips: allowedIps, limits } = body
   return {
     ...(name === undefined ? {} : { name: readLabel(name) }),
     ...(expires_at === undefined ? {} : { expiresAt: readExpiry(expires_at, now) }),
     ...(models === undefined ? {} : { models: models && readModels(models) }),
     ...(scopes === undefined ? {} : { scopes: scopes && sortScopes(scopes) }),
+    ...(allowedIps === undefined ? {} : { allowedIps: allowedIps && readNetworks(allowedIps) }),
     ...(limits === undefined ? {} : { limits }),
   }
 }
@@ -157,6 +169,14 @@ function readModels(models: readonly string[]): string[] {
     throw refused(`models[${invalid}]`, `"models[${invalid}]" must be a name or a pattern.`)
   }
   return [...new Set(models)]
+}
+
+function readNetworks(texts: readonly string[]): string[] {
+  for (const [at, text] of texts.entries()) {
+    const fault = networkFault(text)
+    if (fault !== null) throw refused(`allowed_ips[${at}]`, `"allowed_ips[${at}]" ${fault}.`)
+  }
+  return [...new Set(texts)]
 }
 
 function readExpiry(text: string | null, now: Date): Date | null {
@@ -178,7 +198,7 @@ export function renderCreatedApiKey(record: KeyWithSecret): Static<typeof create
 }
 
 function renderFields(record: KeyRecord) {
-  const { id, name, masked, userId, createdAt, expiresAt, models, scopes, limits } = record
+  const { id, name, masked, userId, createdAt, expiresAt, models, scopes, allowedIps, limits } = record
   return {
     id,
     name,
@@ -188,6 +208,7 @@ function renderFields(record: KeyRecord) {
     user_id: userId,
     models: models && [...models],
     scopes: scopes && [...scopes],
+    allowed_ips: allowedIps && [...allowedIps],
     limits,
     rotated_at: record.rotatedAt?.toISOString() ?? null,
     previous_expires_at: record.previousExpiresAt?.toISOString() ?? null,

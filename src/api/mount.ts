@@ -7,6 +7,7 @@ import { type BodyLimits, readJsonBody } from '#http/body.ts'
 import { idleTimeoutS, streamTimeoutS } from '#http/long-body.ts'
 import { type HttpMetrics, RouteMetrics } from '#http/metrics.ts'
 import { noteFailedRequest, requestIdOf } from '#http/request-lifecycle.ts'
+import { type ClientAddresses, createClientAddresses } from '#lib/client-address.ts'
 import { AppError } from '#lib/errors.ts'
 import { readTraceContext, type TraceContext } from '#lib/request-context.ts'
 import { shadowingRoutes } from './allowed-methods.ts'
@@ -30,6 +31,8 @@ export type MountDeps = {
     readonly limits: BodyLimits
   }
   httpMetrics?: HttpMetrics
+  /** By default no proxy is trusted. */
+  clientAddresses?: ClientAddresses
 }
 
 /**
@@ -63,7 +66,10 @@ type Handler = (
   input: EndpointInput<Record<string, string>, unknown, unknown, PublicContext | CallerContext>,
 ) => unknown
 
-function serve(endpoint: Endpoint, { auth, config, httpMetrics }: MountDeps) {
+function serve(
+  endpoint: Endpoint,
+  { auth, config, httpMetrics, clientAddresses = createClientAddresses([]) }: MountDeps,
+) {
   const { query: querySpec, body: bodySpec } = endpoint
   const handle = endpoint.handle as Handler
   const status = successStatus(endpoint)
@@ -77,7 +83,13 @@ function serve(endpoint: Endpoint, { auth, config, httpMetrics }: MountDeps) {
     const receivedAtMs = performance.now()
     let context: PublicContext | CallerContext | null = null
     try {
-      context = await openContext(access, auth, { request, receivedAtMs, set })
+      context = await openContext(access, auth, {
+        request,
+        receivedAtMs,
+        set,
+        server,
+        clientAddresses,
+      })
       endpoint.before?.(set)
       // Receiving a body and generating a response may take long; their own deadlines apply.
       if (bodySpec !== undefined) server?.timeout(request, 0)
@@ -107,46 +119,54 @@ function accessOf(endpoint: Endpoint): EndpointAccess | null {
 
 type EndpointAccess = Access & { readonly needsToken: boolean }
 
-type Arrival = Pick<ElysiaInput, 'request' | 'set'> & { readonly receivedAtMs: number }
+type Arrival = Pick<ElysiaInput, 'request' | 'set' | 'server'> & {
+  readonly receivedAtMs: number
+  readonly clientAddresses: ClientAddresses
+}
 
 async function openContext(
   access: EndpointAccess | null,
   auth: MountDeps['auth'],
-  { request, receivedAtMs, set }: Arrival,
+  arrival: Arrival,
 ): Promise<PublicContext | CallerContext> {
-  const requestId = requestIdOf(set)
-  if (access === null) return new RequestScope(requestId, request, receivedAtMs)
-  const principal = await authorize(auth, request, access)
+  const requestId = requestIdOf(arrival.set)
+  if (access === null) return new RequestScope(requestId, arrival)
+  const principal = await authorize(auth, arrival.request, access, arrival.server)
   if (access.needsToken) requireToken(principal)
-  return new CallerScope(requestId, request, receivedAtMs, principal)
+  return new CallerScope(requestId, arrival, principal)
 }
 
 /** Reads from the request only what is asked for: a signal, for one, is made with its first use. */
 class RequestScope implements PublicContext {
   readonly requestId: string
   readonly receivedAtMs: number
-  readonly #request: Request
+  readonly #arrival: Arrival
 
-  constructor(requestId: string, request: Request, receivedAtMs: number) {
+  constructor(requestId: string, arrival: Arrival) {
     this.requestId = requestId
-    this.receivedAtMs = receivedAtMs
-    this.#request = request
+    this.receivedAtMs = arrival.receivedAtMs
+    this.#arrival = arrival
   }
 
   get signal(): AbortSignal {
-    return this.#request.signal
+    return this.#arrival.request.signal
   }
 
   get trace(): TraceContext | null {
-    return readTraceContext(this.#request.headers)
+    return readTraceContext(this.#arrival.request.headers)
+  }
+
+  get clientAddress(): string | null {
+    const { clientAddresses, request, server } = this.#arrival
+    return clientAddresses.of(request, server)
   }
 }
 
 class CallerScope extends RequestScope implements CallerContext {
   readonly principal: Principal
 
-  constructor(requestId: string, request: Request, receivedAtMs: number, principal: Principal) {
-    super(requestId, request, receivedAtMs)
+  constructor(requestId: string, arrival: Arrival, principal: Principal) {
+    super(requestId, arrival)
     this.principal = principal
   }
 

@@ -8,6 +8,8 @@ export type Actor = {
   readonly keyId: string | null
   /** As in `x-request-id`; null outside of a request. */
   readonly requestId: string | null
+  /** Of the client; absent outside of a request. */
+  readonly clientAddress?: string | null
 }
 
 /** One change. It must not contain secrets. */
@@ -22,8 +24,8 @@ export type AuditEntry = {
 }
 
 /** The actor of a request. */
-export function actorOf({ principal, keyId, requestId }: RequestContext): Actor {
-  return { userId: principal.userId, keyId, requestId }
+export function actorOf({ principal, keyId, requestId, clientAddress = null }: RequestContext): Actor {
+  return { userId: principal.userId, keyId, requestId, clientAddress }
 }
 
 /** The fields that differ, before and after; null: none. A resource that does not exist is null. */

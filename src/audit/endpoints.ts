@@ -80,6 +80,7 @@ const auditRecord = Type.Object(
       Type.Object({
         id: Type.String({ format: 'uuid', description: 'The user.' }),
         api_key_id: nullable(Type.String(), 'The API key in use; null for a token.'),
+        ip_address: nullable(Type.String(), 'The client; null where the change had no request.'),
       }),
       'Who made the change; null for the system.',
     ),

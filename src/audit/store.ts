@@ -100,12 +100,12 @@ function escapePattern(text: string): string {
 }
 
 function entryOf({ id, at, action, changes, ...row }: Row): RecordedEntry {
-  const { actorId, actorKeyId: keyId, requestId } = row
+  const { actorId, actorKeyId: keyId, requestId, clientAddress } = row
   return {
     id,
     at,
     action,
-    actor: actorId === null ? null : { userId: actorId, keyId, requestId },
+    actor: actorId === null ? null : { userId: actorId, keyId, requestId, clientAddress },
     resource: { type: row.resourceType, id: row.resourceId },
     changes: JSON.parse(changes),
   }

@@ -119,12 +119,20 @@ export function createApiKeys(options: {
 }
 
 /** The fields of a change as the audit log shows them. */
-function auditedFields({ name, expiresAt, models, scopes, limits }: KeyChange): JsonObject {
+function auditedFields({
+  name,
+  expiresAt,
+  models,
+  scopes,
+  allowedIps,
+  limits,
+}: KeyChange): JsonObject {
   const fields = {
     name,
     expires_at: expiresAt === undefined ? undefined : (expiresAt?.toISOString() ?? null),
     models,
     scopes,
+    allowed_ips: allowedIps,
     limits,
   }
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))

@@ -2,6 +2,7 @@ import type { JWTPayload } from 'jose'
 import type { Audit } from '#audit/store.ts'
 import type { Config } from '#config/schema.ts'
 import { assert, assertNever } from '#lib/assert.ts'
+import { type ClientAddresses, createClientAddresses, type Peers } from '#lib/client-address.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Log } from '#telemetry/log.ts'
 import { createApiKeys } from './api-keys.ts'
@@ -23,6 +24,9 @@ export type Auth = Awaited<ReturnType<typeof createAuth>>
 /** Cache invalidation after changes of users and groups, in this and all other processes. */
 export type Changes = Auth['changes']
 
+/** Where a credential was received. */
+type Connection = { readonly request: Request; readonly peers: Peers | null }
+
 export type AuthDeps = {
   config: Pick<Config, 'jwt' | 'apiKeys' | 'groups' | 'platformVersion' | 'login'>
   database: AuthDatabase
@@ -32,6 +36,8 @@ export type AuthDeps = {
   fetch: typeof fetch
   /** Called with the error kind of each failed authentication. */
   onFailure?: (kind: string) => void
+  /** By default no proxy is trusted. */
+  clientAddresses?: ClientAddresses
 }
 
 /**
@@ -40,6 +46,7 @@ export type AuthDeps = {
  */
 export async function createAuth(deps: AuthDeps) {
   const { config, database, log, now, audit, onFailure = () => {} } = deps
+  const { clientAddresses = createClientAddresses([]) } = deps
   assert(config.jwt.secret ?? config.jwt.jwksUrl, 'a JWT secret or key set is configured')
   const store = createAuthStore(database)
   await store.seedGroups(shippedGroups, config.groups)
@@ -94,12 +101,17 @@ export async function createAuth(deps: AuthDeps) {
     }
   }
 
-  async function authenticate(read: () => Credential): Promise<Principal> {
+  async function authenticate(
+    read: () => Credential,
+    connection: Connection | null = null,
+  ): Promise<Principal> {
     try {
       const credential = read()
       if (credential.kind === 'jwt') return await tokens.authenticate(credential.token)
       if (credential.kind === 'session') return await browsers.authenticate(credential.secret)
-      return await keys.authenticate(credential.key)
+      const principal = await keys.authenticate(credential.key)
+      requireKnownAddress(principal.credential, clientAddresses, connection)
+      return principal
     } catch (error) {
       if (error instanceof AppError) onFailure(error.kind)
       throw error
@@ -117,7 +129,8 @@ export async function createAuth(deps: AuthDeps) {
   const onChanged = (keyId: string) => notify({ what: 'key', id: keyId })
   return {
     /** Throws an `AppError` of status 401, or 503 if the credential cannot be verified. */
-    authenticate: (request: Request) => authenticate(() => readCredential(request, rules)),
+    authenticate: (request: Request, peers: Peers | null = null) =>
+      authenticate(() => readCredential(request, rules), { request, peers }),
     /** The principal of a bare token, as a WebSocket sends it: a JWT or an API key. */
     authenticateToken: (token: string) => authenticate(() => readToken(token)),
     /** The principal of the value of a cookie. */
@@ -163,4 +176,20 @@ export async function createAuth(deps: AuthDeps) {
       await keys.close()
     },
   }
+}
+
+/** Throws `permission_denied` with the code `ip_not_allowed`. */
+function requireKnownAddress(
+  credential: Principal['credential'],
+  clientAddresses: ClientAddresses,
+  connection: Connection | null,
+): void {
+  if (credential.kind !== 'api-key' || credential.allowedIps === null) return
+  const address = connection && clientAddresses.of(connection.request, connection.peers)
+  if (address !== null && credential.allowedIps.includes(address)) return
+  throw new AppError(
+    'permission_denied',
+    `This API key may not be used from the address ${address ?? 'of this connection'}.`,
+    { code: 'ip_not_allowed' },
+  )
 }

@@ -1,3 +1,4 @@
+import type { Peers } from '#lib/client-address.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Auth } from './auth.ts'
 import { basePermission, type Permission } from './permissions.ts'
@@ -16,8 +17,10 @@ export async function authorize(
   auth: Pick<Auth, 'authenticate'>,
   request: Request,
   access: Access,
+  /** The server of the request; without it, keys with an address list are refused. */
+  peers: Peers | null,
 ): Promise<Principal> {
-  const principal = await auth.authenticate(request)
+  const principal = await auth.authenticate(request, peers)
   requireAccess(principal, access)
   return principal
 }

@@ -1,4 +1,5 @@
 import { AppError } from '#lib/errors.ts'
+import { createNetworks } from '#lib/networks.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { GroupRights, Rights } from './groups.ts'
 import { hashApiKey, isApiKey } from './key-format.ts'
@@ -58,7 +59,8 @@ export function createKeyPrincipals(options: KeyPrincipalsOptions) {
 
 export function bearerOf(key: StoredKey): Bearer {
   const { keyId, userId, subject, name, models, scopes, limits } = key
-  const credential = { kind: 'api-key', keyId, models, scopes, limits } as const
+  const allowedIps = key.allowedIps && createNetworks(key.allowedIps)
+  const credential = { kind: 'api-key', keyId, models, scopes, allowedIps, limits } as const
   return { userId, subject, name, credential }
 }
 

@@ -10,7 +10,10 @@ import type { PageRequest } from '#lib/page.ts'
 import { sortScopes } from './scopes.ts'
 
 /** What a key is restricted to; null: not at all. */
-export type KeyRights = Pick<KeyCredential, 'models' | 'scopes' | 'limits'>
+export type KeyRights = Pick<KeyCredential, 'models' | 'scopes' | 'limits'> & {
+  /** Addresses and networks. */
+  readonly allowedIps: readonly string[] | null
+}
 
 export type StoredKey = KeyRights & {
   keyId: string
@@ -84,6 +87,7 @@ const keyRecord = {
   previousExpiresAt: apiKey.previousExpiresAt,
   models: apiKey.models,
   scopes: apiKey.scopes,
+  allowedIps: apiKey.allowedIps,
   limits: apiKey.limits,
 }
 
@@ -188,6 +192,7 @@ export const storedKey = {
   revokedAt: apiKey.revokedAt,
   models: apiKey.models,
   scopes: apiKey.scopes,
+  allowedIps: apiKey.allowedIps,
   limits: apiKey.limits,
 }
 
@@ -205,11 +210,12 @@ export function readKey<Row extends Pick<typeof apiKey.$inferSelect, keyof KeyRi
 }
 
 /** The columns of rights and other fields of a key. */
-function columnsOf({ models, scopes, limits, ...fields }: KeyChange) {
+function columnsOf({ models, scopes, allowedIps, limits, ...fields }: KeyChange) {
   return {
     ...fields,
     ...(models === undefined ? {} : { models: models && [...models] }),
     ...(scopes === undefined ? {} : { scopes: scopes && [...scopes] }),
+    ...(allowedIps === undefined ? {} : { allowedIps: allowedIps && [...allowedIps] }),
     ...(limits === undefined ? {} : { limits: limits && JSON.stringify(limits) }),
   }
 }
@@ -258,7 +264,7 @@ async function addKey(
   drizzle: Handle,
   { key, liveKeysMax, record }: { key: NewKey; liveKeysMax: number; record: RecordAudit },
 ): Promise<AddKeyResult> {
-  const { owner, models = null, scopes = null, limits = null, ...row } = key
+  const { owner, models = null, scopes = null, allowedIps = null, limits = null, ...row } = key
   return drizzle.transaction(async (transaction) => {
     // The row of the owner is the lock of the count.
     if (!(await lockOwner(transaction, owner))) return 'no-owner'
@@ -268,7 +274,7 @@ async function addKey(
       or(isNull(apiKey.expiresAt), gt(apiKey.expiresAt, key.createdAt)),
     )
     if ((await transaction.$count(apiKey, isLive)) >= liveKeysMax) return 'too-many'
-    await transaction.insert(apiKey).values({ ...row, ...columnsOf({ models, scopes, limits }) })
+    await transaction.insert(apiKey).values({ ...row, ...columnsOf({ models, scopes, allowedIps, limits }) })
     await record(transaction)
     return 'added'
   })

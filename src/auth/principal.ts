@@ -1,4 +1,5 @@
 import { AppError } from '#lib/errors.ts'
+import type { Networks } from '#lib/networks.ts'
 import type { LimitValues } from '#limits/config.ts'
 import type { Permission } from './permissions.ts'
 import type { Scope } from './scopes.ts'
@@ -37,6 +38,8 @@ export type KeyCredential = {
   /** Names and patterns of models. */
   readonly models: readonly string[] | null
   readonly scopes: readonly Scope[] | null
+  /** Where requests with it may come from. */
+  readonly allowedIps: Networks | null
   /** These apply beside the limits of its owner. */
   readonly limits: LimitValues | null
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { TSchema } from '@sinclair/typebox'
 import { Value, ValueErrorType } from '@sinclair/typebox/value'
 import { authFaults } from '#auth/config.ts'
+import { edgeFaults } from '#edges/config.ts'
 import { hostedToolFaults } from '#hosted-tools/config.ts'
 import { deepFreeze } from '#lib/frozen.ts'
 import { suggestionFor } from '#lib/suggestion.ts'
@@ -41,6 +42,7 @@ const keyChecks: readonly ConfigCheck[] = [
   loginFaults,
   processFaults,
   tlsFaults,
+  edgeFaults,
   sealingFaults,
   modelsFaults,
   hostedToolFaults,

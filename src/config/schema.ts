@@ -3,6 +3,7 @@ import { auditKeys } from '#audit/config.ts'
 import { authKeys } from '#auth/config.ts'
 import { brandingKeys } from '#branding/config.ts'
 import { docsKeys } from '#docs/config.ts'
+import { edgeKeys } from '#edges/config.ts'
 import { filesKeys } from '#files/config.ts'
 import { hostedToolKeys, hostedToolLimits } from '#hosted-tools/config.ts'
 import { installerKeys } from '#installer/config.ts'
@@ -135,6 +136,7 @@ export const configSchema = Type.Object(
       }),
     }),
     ...tlsKeys,
+    ...edgeKeys,
     ...budgetKeys,
     ...authKeys,
     ...loginKeys,

@@ -9,7 +9,11 @@ export type RequestPrincipal = {
   /** Set for the gateway itself, which may use every model. */
   readonly isSystem?: true
   /** The request and its API key, for the audit log; absent in background work. */
-  readonly origin?: { readonly keyId: string | null; readonly requestId: string }
+  readonly origin?: {
+    readonly keyId: string | null
+    readonly requestId: string
+    readonly clientAddress: string | null
+  }
 }
 
 /** What the model resolver and the limits need of a credential. */
@@ -40,6 +44,8 @@ export type RequestContext<P extends RequestPrincipal = RequestPrincipal> = {
   /** The id of the API key; null where the caller sent a token of the identity provider. */
   readonly keyId: string | null
   readonly trace: TraceContext | null
+  /** Of the client, in one notation; determined when it is asked for, while the request lasts. */
+  readonly clientAddress?: string | null
   /** Yields to requests of callers that wait for the response; they have none. */
   readonly priority?: 'background' | 'batch' | undefined
   /** `performance.now()` when the request arrived. */
@@ -53,8 +59,12 @@ export function actingPrincipal({
   principal: { userId, groups },
   keyId,
   requestId,
-}: Pick<RequestContext, 'principal' | 'keyId' | 'requestId'>): RequestPrincipal {
-  return { userId, groups, origin: { keyId, requestId } }
+  clientAddress = null,
+}: Pick<
+  RequestContext,
+  'principal' | 'keyId' | 'requestId' | 'clientAddress'
+>): RequestPrincipal {
+  return { userId, groups, origin: { keyId, requestId, clientAddress } }
 }
 
 /** The parts of a context that are logged. */

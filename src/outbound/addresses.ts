@@ -1,4 +1,5 @@
 import ipaddr from 'ipaddr.js'
+import { type Address, parseAddress, withoutMapping } from '#lib/networks.ts'
 
 /**
  * Whether an address is on the public internet. Not public: private, loopback, link-local, shared
@@ -24,8 +25,6 @@ export function addressOfHost(hostname: string): string | null {
   return parseAddress(bare) === null ? null : bare
 }
 
-type Address = ipaddr.IPv4 | ipaddr.IPv6
-
 /** 2000::/3, the only range of IPv6 that is assigned for global unicast. */
 const globalUnicast = ipaddr.IPv6.parse('2000::')
 const globalUnicastBits = 3
@@ -42,15 +41,7 @@ const metadataAddresses = new Set(
   ].map((text) => ipaddr.parse(text).toNormalizedString()),
 )
 
-/** A mapped IPv4 address counts as that address. */
 function isMetadata(address: Address): boolean {
-  const isMapped = address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress()
-  const effective = isMapped ? address.toIPv4Address() : address
+  const effective = withoutMapping(address)
   return metadataAddresses.has(effective.toNormalizedString()) || effective.range() === 'linkLocal'
-}
-
-/** Accepts strict notation only: URL parsers normalise all others. */
-function parseAddress(text: string): Address | null {
-  if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text)
-  return ipaddr.IPv6.isValid(text) ? ipaddr.IPv6.parse(text) : null
 }

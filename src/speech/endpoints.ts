@@ -8,6 +8,7 @@ import { authorize as authorizeRequest, watchAuthorization } from '#auth/guard.t
 import { basePermission } from '#auth/permissions.ts'
 import type { Config } from '#config/schema.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
+import { type Peers, rememberPeer } from '#lib/client-address.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Connection, UpgradeRequest } from './session/connection.ts'
 import { sessionQuery } from './session/query.ts'
@@ -47,7 +48,9 @@ export function speechEndpoints(deps: SpeechEndpointsDeps): Endpoint[] {
       },
       errors: { invalid_request: invalidUpgrade, upgrade_required: upgradeRequired },
       handle({ query: parameters, context, request, server }) {
-        const authorized = authorize(auth, request, context)
+        const peers = rememberPeer(request, server)
+        const authorize = () => authorizeSpeech(auth, { request, peers, context })
+        const authorized = authorize()
         if (!isUpgrade(request)) {
           return authorized.then(() => {
             throw new AppError('upgrade_required', upgradeRequired)
@@ -64,7 +67,7 @@ export function speechEndpoints(deps: SpeechEndpointsDeps): Endpoint[] {
         // Compression does not shrink audio; an extension that is not offered is not negotiated.
         request.headers.delete('sec-websocket-extensions')
         const upgrade = { parameters, requestId, context: authorized }
-        const data = socketHandlers(upgrade, () => authorize(auth, request, context), deps)
+        const data = socketHandlers(upgrade, authorize, deps)
         if (server?.upgrade(request, { data, headers }) === true) return undefined
         throw new AppError('invalid_request', invalidUpgrade)
       },
@@ -77,12 +80,13 @@ const invalidUpgrade = 'The WebSocket handshake is not valid.'
 
 const access = { permission: basePermission, scope: 'speech' } as const
 
-async function authorize(
+async function authorizeSpeech(
   auth: SpeechEndpointsDeps['auth'],
-  request: Request,
-  { requestId, receivedAtMs, trace }: PublicContext,
+  arrival: { readonly request: Request; readonly peers: Peers; readonly context: PublicContext },
 ): Promise<SessionContext> {
-  const principal = await authorizeRequest(auth, request, access)
+  const { request, peers, context } = arrival
+  const { requestId, receivedAtMs, trace } = context
+  const principal = await authorizeRequest(auth, request, access, peers)
   const { credential } = principal
   const keyId = credential.kind === 'api-key' ? credential.keyId : null
   return { requestId, receivedAtMs, trace, principal, keyId }

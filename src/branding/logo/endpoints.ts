@@ -36,13 +36,15 @@ for the logo that it was created for.`,
         200: { description: 'The image.', content: imageTypes, headers: { etag } },
         304: { description: 'The logo has not changed.', headers: { etag } },
       },
-      async handle({ query: { v: version, sig: signature }, request }) {
+      async handle({ query: { v: version, sig: signature }, request, server }) {
         const link =
           version === undefined || signature === undefined ? null : { version, signature }
         const isSigned = link !== null && branding.hasSigned(link)
-        if (!isSigned) await authorize(auth, request, access)
+        if (!isSigned) await authorize(auth, request, access, server)
         const head = await branding.logoHead()
-        if (isSigned && !isLinkTo(head.sha256, link)) await authorize(auth, request, access)
+        if (isSigned && !isLinkTo(head.sha256, link)) {
+          await authorize(auth, request, access, server)
+        }
         if (isKnown(request.headers.get('if-none-match'), head.sha256)) {
           return new Response(null, { status: 304, headers: headersOf(head) })
         }

@@ -6,6 +6,7 @@ import { chooseProtocol, isUpgrade } from '#auth/credentials.ts'
 import { authorize } from '#auth/guard.ts'
 import type { Config } from '#config/schema.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
+import { rememberPeer } from '#lib/client-address.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Log } from '#telemetry/log.ts'
 import { streamEvent } from './schema/events.ts'
@@ -72,10 +73,11 @@ export function responsesSocket({
       if (sockets.count() >= config.websocket.connectionsMax) {
         throw new AppError('too_many_streams', errors.too_many_streams, { retryAfterS: 1 })
       }
+      const peers = rememberPeer(request, server)
       const data = createHandlers(sockets, {
         service,
         auth,
-        authorize: () => authorize(auth, request, { permission, scope: 'inference' }),
+        authorize: () => authorize(auth, request, { permission, scope: 'inference' }, peers),
         memory: memories.open(),
         config,
         log,
