@@ -91,7 +91,12 @@ export function recordChange(
 ): Promise<void> {
   const { kind, id, action, before = null, after = null, at } = change
   const { userId, origin } = principal
-  const actor = { userId, keyId: origin?.keyId ?? null, requestId: origin?.requestId ?? null, clientAddress: origin?.clientAddress ?? null }
+  const actor = {
+    userId,
+    keyId: origin?.keyId ?? null,
+    requestId: origin?.requestId ?? null,
+    clientAddress: origin?.clientAddress ?? null,
+  }
   const resource = { type: kind, id }
   const entry = { actor, action: `${kind}.${action}`, resource, changes: { before, after } }
   return insertAuditEntry(handle, entry, at)

@@ -134,7 +134,13 @@ const inUtc = /T.*Z$/
 export function readNewApiKey(body: unknown, now: Date): NewApiKey {
   if (!newKeyChecker.check(body)) throw refusedBySchema(newKeyChecker.firstError(body))
   const change = readFields(body, now)
-  const unrestricted = { expiresAt: null, models: null, scopes: null, allowedIps: null, limits: null }
+  const unrestricted = {
+    expiresAt: null,
+    models: null,
+    scopes: null,
+    allowedIps: null,
+    limits: null,
+  }
   return { ...unrestricted, ...change, name: readLabel(body.name) }
 }
 
@@ -198,7 +204,8 @@ export function renderCreatedApiKey(record: KeyWithSecret): Static<typeof create
 }
 
 function renderFields(record: KeyRecord) {
-  const { id, name, masked, userId, createdAt, expiresAt, models, scopes, allowedIps, limits } = record
+  const { id, name, masked, userId, createdAt, expiresAt, models, scopes, allowedIps, limits } =
+    record
   return {
     id,
     name,

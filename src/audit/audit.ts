@@ -24,7 +24,12 @@ export type AuditEntry = {
 }
 
 /** The actor of a request. */
-export function actorOf({ principal, keyId, requestId, clientAddress = null }: RequestContext): Actor {
+export function actorOf({
+  principal,
+  keyId,
+  requestId,
+  clientAddress = null,
+}: RequestContext): Actor {
   return { userId: principal.userId, keyId, requestId, clientAddress }
 }
 

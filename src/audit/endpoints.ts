@@ -102,7 +102,14 @@ function renderEntry({ at, actor, ...entry }: RecordedEntry): AuditRecord {
     id,
     object: 'audit_entry',
     created_at: at.toISOString(),
-    actor: actor === null ? null : { id: actor.userId, api_key_id: actor.keyId },
+    actor:
+      actor === null
+        ? null
+        : {
+            id: actor.userId,
+            api_key_id: actor.keyId,
+            ip_address: actor.clientAddress ?? null,
+          },
     action,
     resource,
     changes,
@@ -114,7 +121,11 @@ const auditExample: AuditRecord = {
   id: idExample,
   object: 'audit_entry',
   created_at: instantExample,
-  actor: { id: '5f2b1c9e-7a34-8d60-9e11-c4a8b7d20f35', api_key_id: null },
+  actor: {
+    id: '5f2b1c9e-7a34-8d60-9e11-c4a8b7d20f35',
+    api_key_id: null,
+    ip_address: '192.0.2.7',
+  },
   action: 'group.update',
   resource: { type: 'group', id: 'editors' },
   changes: {

@@ -75,6 +75,12 @@ type RecordAudit = (transaction: Transaction) => Promise<void>
 type RecordKeyAudit = (transaction: Transaction, before: KeyRecord) => Promise<void>
 type Handle = Database['drizzle']
 
+const keyRights = {
+  models: apiKey.models,
+  scopes: apiKey.scopes,
+  allowedIps: apiKey.allowedIps,
+  limits: apiKey.limits,
+}
 const keyRecord = {
   id: apiKey.id,
   userId: apiKey.userId,
@@ -85,10 +91,7 @@ const keyRecord = {
   lastUsedAt: apiKey.lastUsedAt,
   rotatedAt: apiKey.rotatedAt,
   previousExpiresAt: apiKey.previousExpiresAt,
-  models: apiKey.models,
-  scopes: apiKey.scopes,
-  allowedIps: apiKey.allowedIps,
-  limits: apiKey.limits,
+  ...keyRights,
 }
 
 export function createKeyTable(drizzle: Handle, query: QueryRunner) {
@@ -190,10 +193,7 @@ export const storedKey = {
   keyId: apiKey.id,
   expiresAt: apiKey.expiresAt,
   revokedAt: apiKey.revokedAt,
-  models: apiKey.models,
-  scopes: apiKey.scopes,
-  allowedIps: apiKey.allowedIps,
-  limits: apiKey.limits,
+  ...keyRights,
 }
 
 /** A row with its stored rights as typed values. A scope of a later version grants nothing here. */
@@ -274,7 +274,9 @@ async function addKey(
       or(isNull(apiKey.expiresAt), gt(apiKey.expiresAt, key.createdAt)),
     )
     if ((await transaction.$count(apiKey, isLive)) >= liveKeysMax) return 'too-many'
-    await transaction.insert(apiKey).values({ ...row, ...columnsOf({ models, scopes, allowedIps, limits }) })
+    await transaction
+      .insert(apiKey)
+      .values({ ...row, ...columnsOf({ models, scopes, allowedIps, limits }) })
     await record(transaction)
     return 'added'
   })

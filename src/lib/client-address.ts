@@ -56,7 +56,8 @@ export function createClientAddresses(trustedProxies: readonly string[]): Client
       const host = lastOf(headers.get('x-forwarded-host'))
       const scheme = protocol === 'http' || protocol === 'https' ? `${protocol}:` : url.protocol
       try {
-        return new URL(`${scheme}//${host === null || !hostForm.test(host) ? url.host : host}`).origin
+        return new URL(`${scheme}//${host === null || !hostForm.test(host) ? url.host : host}`)
+          .origin
       } catch {
         return url.origin
       }

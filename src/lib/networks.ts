@@ -35,7 +35,9 @@ export function networkFault(text: string): string | null {
     return 'must be an address or a network such as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32'
   }
   const { base, bits } = network
-  const isBase = base.toByteArray().every((byte, at) => (byte & ~maskOf(bits - 8 * at) & 0xff) === 0)
+  const isBase = base
+    .toByteArray()
+    .every((byte, at) => (byte & ~maskOf(bits - 8 * at) & 0xff) === 0)
   return isBase ? null : 'has address bits beyond its prefix length'
 }
 

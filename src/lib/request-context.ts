@@ -60,10 +60,7 @@ export function actingPrincipal({
   keyId,
   requestId,
   clientAddress = null,
-}: Pick<
-  RequestContext,
-  'principal' | 'keyId' | 'requestId' | 'clientAddress'
->): RequestPrincipal {
+}: Pick<RequestContext, 'principal' | 'keyId' | 'requestId' | 'clientAddress'>): RequestPrincipal {
   return { userId, groups, origin: { keyId, requestId, clientAddress } }
 }
 

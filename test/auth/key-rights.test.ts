@@ -44,7 +44,12 @@ describe('the rights of a key', () => {
   test('are stored, listed and on its principal', async () => {
     const given = { ...rights, limits }
     const { id, key } = await world.makeKey('ann', ['users'], given)
-    expect(await credentialOf(key)).toEqual({ kind: 'api-key', keyId: id, ...given })
+    expect(await credentialOf(key)).toEqual({
+      kind: 'api-key',
+      keyId: id,
+      allowedIps: null,
+      ...given,
+    })
     const { body } = await world.send(path, { bearer: user('ann') })
     expect(Object(body).data[0]).toMatchObject({ id, user_id: userIdOf('ann'), ...given })
     expect(await newestEntry(id)).toMatchObject({
