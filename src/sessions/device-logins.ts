@@ -44,7 +44,7 @@ export function createDeviceLogins(deps: {
     return auth.keys.create(
       { userId, keyId: null, requestId },
       { userId, subject: holder.subject, kind: 'user' },
-      { name: `login: ${name}`, expiresAt, models: null, scopes: null, limits: null },
+      { name: `login: ${name}`, expiresAt, models: null, scopes: null, allowedIps: null, limits: null },
     )
   }
 
