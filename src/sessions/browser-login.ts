@@ -22,18 +22,25 @@ export async function beginSession(
   { auth, config, now }: BrowserDeps,
   request: Request,
   login: Omit<NewLogin, 'userAgent'>,
+  former = formerSession(request, config),
 ): Promise<{ secret: string; cookie: string }> {
   const origin = requireSafeOrigin(request, config)
   const userAgent = request.headers.get('user-agent') ?? ''
   // A new secret with every login: one that was planted before it gives no access afterwards.
   const secret = await auth.sessions.create({ ...login, userAgent })
-  const former = readCookie(request, cookieName('session', origin))
-  if (former) await auth.sessions.end({ hash: hashSecret(former) })
+  if (former !== null) await auth.sessions.end({ hash: former })
   const maxAgeS = Math.floor((login.expiresAt.getTime() - now().getTime()) / 1000)
   return {
     secret,
     cookie: renderCookie('session', secret, { origin, maxAgeS, sameSite: 'Strict' }),
   }
+}
+
+/** The hash of the session that a browser has already; null for none. */
+export function formerSession(request: Request, { login }: Pick<Config, 'login'>): Buffer | null {
+  const origin = ownOrigin(request, login.publicUrl)
+  const secret = readCookie(request, cookieName('session', origin))
+  return secret ? hashSecret(secret) : null
 }
 
 /** The cookie that deletes that of the session. */

@@ -7,7 +7,13 @@ import type { Config } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import type { Log } from '#telemetry/log.ts'
-import { beginSession, endedCookie, insecure, requireSafeOrigin } from './browser-login.ts'
+import {
+  beginSession,
+  endedCookie,
+  formerSession,
+  insecure,
+  requireSafeOrigin,
+} from './browser-login.ts'
 import { readForm } from './form.ts'
 import { loginMaxS, readReturnTo } from './login-state.ts'
 import type { OidcClient, ProviderLogin } from './oidc-client.ts'
@@ -57,7 +63,9 @@ export function loginEndpoints(deps: LoginEndpointsDeps): Endpoint[] {
         const client = requireClient(oidc)
         const origin = requireSafeOrigin(request, config)
         try {
-          const { url, state } = await client.begin(origin, readReturnTo(query.return_to))
+          const former = formerSession(request, config)?.toString('hex') ?? ''
+          const returnTo = readReturnTo(query.return_to)
+          const { url, state } = await client.begin({ origin, returnTo, former })
           // Lax: the provider leads back to us, which is a request from another site.
           const options = { origin, maxAgeS: loginMaxS, sameSite: 'Lax' } as const
           return redirectTo(url.href, [renderCookie('login', state, options)])
@@ -87,7 +95,8 @@ export function loginEndpoints(deps: LoginEndpointsDeps): Endpoint[] {
         if (state === null || state.origin !== origin) return fail('login_expired')
         try {
           const login = await client.finish(new URL(request.url).search, state)
-          const { cookie } = await beginSession(deps, request, sessionOf(deps, login))
+          const former = state.former === '' ? null : Buffer.from(state.former, 'hex')
+          const { cookie } = await beginSession(deps, request, sessionOf(deps, login), former)
           return redirectTo(readReturnTo(state.returnTo), [done, cookie])
         } catch (error) {
           const failure = classifyFailure(error)

@@ -10,6 +10,11 @@ export type LoginState = {
   readonly returnTo: string
   readonly origin: string
   readonly startedAtMs: number
+  /**
+   * The hash of the session that the browser had, in hex; empty for none. Its cookie, which is strict, is
+   * not sent with the callback.
+   */
+  readonly former: string
 }
 
 /** How long a login at the provider may take. */
@@ -29,7 +34,9 @@ export function openLoginState(sealer: Sealer, sealed: string, now: Date): Login
     return null
   }
   if (plain === null) return null
-  const { state, nonce, verifier, returnTo, origin, startedAtMs } = asRecord(parseJson(plain))
+  const { state, nonce, verifier, returnTo, origin, startedAtMs, former } = asRecord(
+    parseJson(plain),
+  )
   if (now.getTime() - Number(startedAtMs) > loginMaxS * 1000) return null
   return {
     state: String(state),
@@ -38,6 +45,7 @@ export function openLoginState(sealer: Sealer, sealed: string, now: Date): Login
     returnTo: String(returnTo),
     origin: String(origin),
     startedAtMs: Number(startedAtMs),
+    former: String(former),
   }
 }
 

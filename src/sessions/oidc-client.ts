@@ -138,18 +138,19 @@ export function createOidcClient({ config, auth, sealer, now }: OidcClientOption
 
   return {
     /** Where a browser logs in, and what it brings back in a cookie. */
-    async begin(origin: string, returnTo: string): Promise<{ url: URL; state: string }> {
+    async begin(
+      given: Pick<LoginState, 'origin' | 'returnTo' | 'former'>,
+    ): Promise<{ url: URL; state: string }> {
       const { library, client } = await connect()
       const state: LoginState = {
         state: library.randomState(),
         nonce: library.randomNonce(),
         verifier: library.randomPKCECodeVerifier(),
-        returnTo,
-        origin,
+        ...given,
         startedAtMs: now().getTime(),
       }
       const url = library.buildAuthorizationUrl(client, {
-        redirect_uri: origin + callbackPath,
+        redirect_uri: given.origin + callbackPath,
         scope: login.scopes,
         state: state.state,
         nonce: state.nonce,

@@ -55,5 +55,8 @@ export async function startLoginWorld(
 export async function sessionOf(browser: WebBrowser, url: string) {
   const response = await browser.call(`${url}/v1/session`)
   const { user, session } = asRecord(await response.json())
-  return { user: user === null ? null : asRecord(user), session: session && asRecord(session) }
+  return {
+    user: user === null ? null : asRecord(user),
+    session: session === null ? null : asRecord(session),
+  }
 }
