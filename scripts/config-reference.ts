@@ -1,3 +1,5 @@
+import type { TSchema } from '@sinclair/typebox'
+import { isReloading } from '#config/keys.ts'
 import { configSchema } from '#config/schema.ts'
 import { asRecord, isRecord } from '#lib/json.ts'
 
@@ -14,6 +16,9 @@ overrides the file. Invalid keys are all reported at once, and Sluice does not s
 The last word of a key is its unit: \`_ms\` milliseconds, \`_s\` seconds, \`_days\` days, \`_bytes_max\`
 bytes, \`_chars_max\` characters. A dash means that the key is optional and has no default.
 
+A key with *yes* under *reload* takes effect with a reload of the file ([operations](operations.md#reload-the-configuration)),
+any other with a restart.
+
 Environment variables without a key of their own: \`SLUICE_UPSTREAM_URL\`, \`SLUICE_UPSTREAM_API\` and
 \`SLUICE_UPSTREAM_KEY\` add an \`[[upstream]]\` named \`default\`; \`SLUICE_STT_URL\` and
 \`SLUICE_STT_ENGINE\` add an \`[[engine]]\` named \`default\`.
@@ -27,11 +32,11 @@ export function renderConfigReference(): string {
   return [
     intro,
     '## Top-level keys\n',
-    table(plain, configSchema),
+    table(plain, configSchema, false),
     ...sections.flatMap(([name, schema]) => [
       `## ${schema['type'] === 'array' ? `[[${snake(name)}]]` : `[${snake(name)}]`}\n`,
       `${schema['description']}\n`,
-      table(fieldsOf(schema) ?? [], holderOf(schema)),
+      table(fieldsOf(schema) ?? [], holderOf(schema), isReloading(schema as TSchema)),
     ]),
   ].join('\n')
 }
@@ -46,13 +51,19 @@ function holderOf(schema: Schema): Schema {
   return schema['type'] === 'array' ? asRecord(schema['items']) : schema
 }
 
-function table(fields: readonly (readonly [string, Schema])[], { required }: Schema): string {
+/** `reloads`: whether a reload changes all of them. */
+function table(
+  fields: readonly (readonly [string, Schema])[],
+  { required }: Schema,
+  reloads: boolean,
+): string {
   const isRequired = (name: string) => Array.isArray(required) && required.includes(name)
   const rows = fields.map(([name, schema]) => {
     const initial = defaultOf(schema) ?? (isRequired(name) ? 'required' : '–')
-    return `| \`${snake(name)}\` | ${typeOf(schema)} | ${initial} | ${describe(schema)} |`
+    const reload = reloads || isReloading(schema as TSchema) ? 'yes' : ''
+    return `| \`${snake(name)}\` | ${typeOf(schema)} | ${initial} | ${reload} | ${describe(schema)} |`
   })
-  return ['| key | type | default | meaning |', '|---|---|---|---|', ...rows, ''].join('\n')
+  return ['| key | type | default | reload | meaning |', '|---|---|---|---|---|', ...rows, ''].join('\n')
 }
 
 function describe(schema: Schema): string {
