@@ -63,7 +63,9 @@ function table(
     const reload = reloads || isReloading(schema as TSchema) ? 'yes' : ''
     return `| \`${snake(name)}\` | ${typeOf(schema)} | ${initial} | ${reload} | ${describe(schema)} |`
   })
-  return ['| key | type | default | reload | meaning |', '|---|---|---|---|---|', ...rows, ''].join('\n')
+  return ['| key | type | default | reload | meaning |', '|---|---|---|---|---|', ...rows, ''].join(
+    '\n',
+  )
 }
 
 function describe(schema: Schema): string {

@@ -130,7 +130,7 @@ function entrySchema(schema: TSchema, name: string): TSchema {
 
 function shown(schema: TSchema, value: unknown): unknown {
   if (value === undefined) return null
-  return toFileKeys(redactBy(schema, withoutDefaults(schema, value)))
+  return toFileKeys(schema, redactBy(schema, withoutDefaults(schema, value)))
 }
 
 /** A new upstream has two dozen fields with their defaults. */

@@ -171,7 +171,7 @@ test('the printed configuration contains no secret', () => {
     SLUICE_UPSTREAM_URL: 'http://127.0.0.1:1/v1',
     SLUICE_UPSTREAM_KEY: 's3cret-key',
   })
-  const printed = JSON.stringify(toFileKeys(redactConfig(config)))
+  const printed = JSON.stringify(toFileKeys(configSchema, redactConfig(config)))
   expect(printed).not.toContain('s3cret')
   expect(printed).toContain('"database_url":"[redacted]"')
   expect(printed).toContain('"heartbeat_ms":15000')
