@@ -22,7 +22,7 @@ const searchedLinesMax = 5_000
 
 /** The file of `SLUICE_CONFIG`, or `./sluice.toml`. Never throws. */
 export function readConfigFile(environment: Environment): ConfigFile {
-  const named = environment['SLUICE_CONFIG']
+  const named = environment['SLUICE_CONFIG'] || undefined
   const path = named ?? defaultPath
   const unusable = (fault: string): ConfigFile => ({ path, text: null, fault })
   try {
