@@ -57,7 +57,7 @@ function describeFault(error: ValueError): SchemaFault {
   const path = readablePath(error.path)
   return {
     path,
-    message: `${path === '' ? 'The value' : `"${path}"`} ${describeError(error)}.`,
+    message: `${path === '' ? 'The value' : `"${shortenPath(path)}"`} ${describeError(error)}.`,
     unknownField: error.type === ValueErrorType.ObjectAdditionalProperties,
   }
 }
@@ -85,6 +85,14 @@ function isInside(fault: ValueError, union: ValueError): boolean {
   return (
     fault.path !== union.path || describeError(fault) !== `must be ${nameOfSchema(fault.schema)}`
   )
+}
+
+/** The names of fields in a body may have any length; an error is no copy of them. */
+const pathCharsMax = 200
+
+/** A path in a body for an error. */
+export function shortenPath(path: string): string {
+  return path.length <= pathCharsMax ? path : `${path.slice(0, pathCharsMax).toWellFormed()}…`
 }
 
 /** `/filters/1/value` (a JSON pointer) → `filters[1].value`. */

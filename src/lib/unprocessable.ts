@@ -1,5 +1,5 @@
 import { AppError } from './errors.ts'
-import type { SchemaFault } from './schema.ts'
+import { type SchemaFault, shortenPath } from './schema.ts'
 
 /**
  * Errors with status 422, for a body or query that is well-formed but invalid. An empty `param` means
@@ -7,18 +7,19 @@ import type { SchemaFault } from './schema.ts'
  */
 export function refused(param: string, message: string, code?: string): AppError {
   return new AppError('unprocessable', message, {
-    ...(param === '' ? {} : { param }),
+    ...(param === '' ? {} : { param: shortenPath(param) }),
     ...(code === undefined ? {} : { code }),
   })
 }
 
 /** `problem` completes a sentence that starts with the field: `must not be empty`. */
 export function refusedField(param: string, problem: string, code?: string): AppError {
-  return refused(param, `"${param}" ${problem}.`, code)
+  return refused(param, `"${shortenPath(param)}" ${problem}.`, code)
 }
 
 export function unknownField(param: string): AppError {
-  return new AppError('unknown_field', `"${param}" is not a known field.`, { param })
+  const name = shortenPath(param)
+  return new AppError('unknown_field', `"${name}" is not a known field.`, { param: name })
 }
 
 /** The error for a fault that a checker found. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { type TSchema, Type } from '@sinclair/typebox'
 import { compileChecker } from '#lib/schema.ts'
+import { refusedBySchema, refusedField } from '#lib/unprocessable.ts'
 
 const filter = Type.Object(
   { type: Type.Literal('filter'), field: Type.String({ minLength: 1 }) },
@@ -86,4 +87,16 @@ describe('a schema checker', () => {
     expect(value).toEqual({ name: 'ok', extra: 1 })
     expect(compileChecker(Type.Integer()).check('5')).toBe(false)
   })
+})
+
+test('a long field name is cut in the sentence and in an error', () => {
+  const name = 'x'.repeat(5_000)
+  const fault = compileChecker(Type.Object({}, { additionalProperties: false })).firstError({
+    [name]: 1,
+  })
+  const cut = `${'x'.repeat(200)}…`
+  expect(fault?.message).toBe(`"${cut}" is not a known field.`)
+  const error = refusedBySchema(fault)
+  expect([error.message, error.param]).toEqual([`"${cut}" is not a known field.`, cut])
+  expect(refusedField(name, 'is wrong').message).toBe(`"${cut}" is wrong.`)
 })
