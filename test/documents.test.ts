@@ -4,12 +4,17 @@ import { loadConfig } from '#config/load.ts'
 import { upstreamFaults } from '#inference/upstreams/index.ts'
 import { engineFaults } from '#speech/engines/registry.ts'
 import { renderConfigReference } from '../scripts/config-reference.ts'
+import { renderMetricsReference } from '../scripts/metrics-reference.ts'
 import { renderNotices } from '../scripts/third-party-notices.ts'
 
 const stale = 'run `bun run docs:generate` and commit the result'
 
 test('the configuration reference is current', () => {
   expect(read('docs/configuration.md') === renderConfigReference(), stale).toBe(true)
+})
+
+test('the list of metrics is current', () => {
+  expect(read('docs/metrics.md') === renderMetricsReference(), stale).toBe(true)
 })
 
 test('the third-party notices are current', () => {

@@ -83,6 +83,16 @@ export function createMetricRegistry({ seriesMax }: { seriesMax: number }): Metr
   const metrics: Metric[] = []
   const shared: SharedMetric[] = []
 
+  const names = new Set<string>()
+  const declare = ({ name }: MetricDefinition) => {
+    if (names.has(name)) throw new Error(`two metrics have the name ${name}`)
+    names.add(name)
+  }
+  const add = (metric: Metric) => {
+    declare(metric.definition)
+    metrics.push(metric)
+  }
+
   /** Series without labels exist from the start, so that their rates can be watched. */
   const treeOf = <T>(definition: MetricDefinition, create: () => T) => {
     const { name, labels = [] } = definition
@@ -100,7 +110,7 @@ export function createMetricRegistry({ seriesMax }: { seriesMax: number }): Metr
     const series = treeOf<CounterCell>(definition, () => ({ total: 0 }))
     const read = () =>
       series.list().map(([labels, { total }]): SeriesSnapshot => ({ labels, values: [total] }))
-    metrics.push({ definition, read })
+    add({ definition, read })
     return {
       add(by: number, ...labels: ValuesOf<L>) {
         series.of(labels).total += by
@@ -118,7 +128,7 @@ export function createMetricRegistry({ seriesMax }: { seriesMax: number }): Metr
       const series = treeOf(definition, () => new HistogramCell(definition.bounds))
       const read = () =>
         series.list().map(([labels, cell]): SeriesSnapshot => ({ labels, values: cell.values() }))
-      metrics.push({ definition, read })
+      add({ definition, read })
       return {
         observe(value, ...labels) {
           series.of(labels).observe(value)
@@ -128,12 +138,12 @@ export function createMetricRegistry({ seriesMax }: { seriesMax: number }): Metr
     },
 
     gauge(definition, read) {
-      metrics.push({ definition, read: () => seriesOf(read()) })
+      add({ definition, read: () => seriesOf(read()) })
     },
 
     observeCounter(definition, read) {
       const kept = treeOf(definition, () => ({ base: 0, latest: 0 }))
-      metrics.push({
+      add({
         definition,
         read() {
           for (const { labels, values } of seriesOf(read())) {
@@ -151,6 +161,7 @@ export function createMetricRegistry({ seriesMax }: { seriesMax: number }): Metr
     },
 
     sharedGauge(definition, read) {
+      declare(definition)
       shared.push({ definition, read: async () => seriesOf(await read()) })
     },
 

@@ -22,12 +22,9 @@ export const tlsModule = module({
   doctor: certificateCheck,
   async start({ config, log, now, metrics }: Foundation) {
     const certificate = await openServedCertificate({ settings: config.tls, log, now })
-    if (certificate !== null) {
-      metrics.gauge(
-        tlsMetrics.expires,
-        () => certificate.current().expiresAt.getTime() / millisPerSecond,
-      )
-    }
+    metrics.gauge(tlsMetrics.expires, () =>
+      certificate === null ? [] : certificate.current().expiresAt.getTime() / millisPerSecond,
+    )
     return { services: { certificate }, close: () => certificate?.close() }
   },
 })
