@@ -10,10 +10,8 @@ import type { PageRequest } from '#lib/page.ts'
 import { sortScopes } from './scopes.ts'
 
 /** What a key is restricted to; null: not at all. */
-export type KeyRights = Pick<KeyCredential, 'models' | 'scopes' | 'limits'> & {
-  /** Addresses and networks. */
-  readonly allowedIps: readonly string[] | null
-}
+export type KeyRights = Pick<KeyCredential, 'models' | 'scopes' | 'limits'> &
+  Pick<typeof apiKey.$inferSelect, 'allowedIps'>
 
 export type StoredKey = KeyRights & {
   keyId: string

@@ -2,9 +2,13 @@ import ipaddr from 'ipaddr.js'
 
 export type Address = ipaddr.IPv4 | ipaddr.IPv6
 
-/** Accepts strict notation only: URL parsers normalise all others. */
+/** IPv4 addresses inside of `::/96`, which the parser takes for mapped ones. */
+const obsoleteForm = /^::\d+\./
+
+/** Without a zone. Accepts strict notation only: URL parsers normalise all others. */
 export function parseAddress(text: string): Address | null {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text)
+  if (text.includes('%') || obsoleteForm.test(text)) return null
   return ipaddr.IPv6.isValid(text) ? ipaddr.IPv6.parse(text) : null
 }
 

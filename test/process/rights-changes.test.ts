@@ -55,6 +55,11 @@ describe('open connections end after', () => {
       'permission_denied',
     ],
     [
+      'the restriction of their key to other addresses',
+      (_, id) => here.send(admin(), `PATCH /v1/api-keys/${id}`, { allowed_ips: ['192.0.2.0/24'] }),
+      'permission_denied',
+    ],
+    [
       'a rotation that lets the old secret not overlap',
       (_, id, token) => here.send(token, `POST /v1/api-keys/${id}/rotate`, { overlap_seconds: 0 }),
       'unauthorized',

@@ -90,7 +90,7 @@ function answerOf({ path, body }: ReplayUpstream['requests'][number]) {
   return { body: chatAnswer(body) }
 }
 
-function withSend(gateway: GatewayProcess): Replica {
+export function withSend(gateway: GatewayProcess): Replica {
   return {
     ...gateway,
     async send(bearer, operation, json) {
