@@ -40,6 +40,10 @@ const commands: Readonly<Record<string, Command>> = {
     summary: 'prints the effective configuration without secrets',
     run: async (args) => (await import('./print-config.ts')).printConfig(args),
   },
+  'config check': {
+    summary: 'validates a configuration file without starting',
+    run: async (args) => (await import('./commands/check-config.ts')).checkConfig(args),
+  },
   health: {
     summary: 'exits with 0 if a gateway on this machine is ready',
     run: async (args) => (await import('./commands/health.ts')).checkHealth(args, fetch),
@@ -119,8 +123,8 @@ function findCommand(args: readonly string[]): { name: string | null; rest: read
   if (/^(--help|-h|--version)$/.test(first)) return { name: null, rest: [] }
   if (first === '' || first.startsWith('-')) return { name: 'serve', rest: args }
   for (const [name, rest] of [
-    [first, args.slice(1)],
     [`${first} ${second}`, args.slice(2)],
+    [first, args.slice(1)],
   ] as const) {
     if (Object.hasOwn(commands, name)) return { name, rest }
   }

@@ -58,8 +58,9 @@ export function loadConfigFromProcess(
   return loadConfig(process.env, checks, file)
 }
 
-export function configFileOfProcess(): ConfigFile {
-  return readConfigFile(process.env)
+/** The file of this process, or another one. */
+export function configFileOfProcess(path?: string): ConfigFile {
+  return readConfigFile(path === undefined ? process.env : { SLUICE_CONFIG: path })
 }
 
 /** The environment of this process with additions, for a child process. */

@@ -69,6 +69,7 @@ const commands = [
   'token',
   'doctor',
   'config',
+  'config check',
   'health',
   'migrate',
   'backup',
