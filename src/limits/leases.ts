@@ -64,9 +64,8 @@ export function createLeases(deps: {
     share.least = Number.POSITIVE_INFINITY
     const isIdle = wanted === 0 && nowMs - share.spentAtMs >= idleMs
     const returned = isIdle ? Math.max(0, share.units) : 0
-    const debt = Math.max(0, -share.units)
-    const owed = share.owed + debt
-    share.units += debt - returned
+    const owed = share.owed + share.takeDebt()
+    share.units -= returned
     share.owed = 0
     const missing = Math.max(0, wanted - share.units)
     const target = isIdle ? 0 : missing + Math.max(0, reserveOf(meter) - share.units)
@@ -214,18 +213,20 @@ export function createLeases(deps: {
         await deps.sleep(slotRetryMs)
       }
       for (const shortage of shortages) {
+        if ('amount' in shortage) rates.add(shortage.meter)
+        else slots.add(shortage.meter)
+      }
+      if (term.isOutage) return beginOutage({ rates: [...rates], slots: [...slots] })
+      for (const shortage of shortages) {
         if ('amount' in shortage) {
-          rates.add(shortage.meter)
           dueRates.add(shortage.meter)
           shortage.meter.share?.want(shortage.amount)
         } else {
-          slots.add(shortage.meter)
           dueSlots.add(shortage.meter)
           if (shortage.meter.share !== null) shortage.meter.share.wanted++
         }
       }
-      if (term.isOutage) beginOutage({ rates: [...rates], slots: [...slots] })
-      else await soon()
+      await soon()
     },
 
     /** Leases more in the background before a share runs out. */

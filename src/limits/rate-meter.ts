@@ -103,7 +103,7 @@ type RateMeterOptions = {
 export class RateShare {
   /** Leased and not spent; negative: spent beyond the lease, to be reported. */
   units = 0
-  /** Spent while the database was unreachable, to be reported. */
+  /** Spent, in a report that failed. */
   owed = 0
   /** Needed by waiting calls, all and the least of them. */
   wanted = 0
@@ -111,26 +111,25 @@ export class RateShare {
   spentAtMs: number
   /** The database has none before this time. */
   emptyUntilMs = Number.NEGATIVE_INFINITY
-  /** Since when the database is unreachable, and the part of the limit that this process then has. */
-  #outage: { sinceMs: number; part: number } | null = null
+  /**
+   * While the database is unreachable: the part of the limit that this process has, and what of it may
+   * be spent beyond the units, refilled until `sinceMs`. Only what is spent is reported, as debt.
+   */
+  #outage: { part: number; allowance: number; sinceMs: number } | null = null
 
   constructor(nowMs: number) {
     this.spentAtMs = nowMs
   }
 
-  /** In an outage, the share goes on: its part of the limit refills here, and is reported later. */
+  /** In an outage, the share goes on: its part of the limit refills here. */
   available(meter: RateMeter, nowMs: number): number {
-    if (this.#outage !== null) {
-      const { sinceMs, part } = this.#outage
-      const refill = Math.min(
-        (nowMs - sinceMs) * meter.perMs * part,
-        Math.max(0, meter.limit * part - this.units),
-      )
-      this.#outage.sinceMs = nowMs
-      this.units += refill
-      this.owed += refill
-    }
-    return this.units
+    const outage = this.#outage
+    if (outage === null) return this.units
+    const refilled = (nowMs - outage.sinceMs) * meter.perMs * outage.part
+    const missing = meter.limit * outage.part - this.units - outage.allowance
+    outage.allowance += Math.min(refilled, Math.max(0, missing))
+    outage.sinceMs = nowMs
+    return this.units + outage.allowance
   }
 
   want(amount: number): void {
@@ -146,11 +145,16 @@ export class RateShare {
   /** A process without a share starts with its part of the limit. */
   beginOutage(meter: RateMeter, part: number, nowMs: number): void {
     if (this.#outage !== null) return
-    this.#outage = { sinceMs: nowMs, part }
-    const start = Math.min(Math.max(1, meter.limit * part), meter.limit) - this.units
-    if (start <= 0) return
-    this.units += start
-    this.owed += start
+    const start = Math.min(Math.max(1, meter.limit * part), meter.limit)
+    this.#outage = { part, allowance: Math.max(0, start - this.units), sinceMs: nowMs }
+  }
+
+  /** Takes what was spent beyond the units, to report it. */
+  takeDebt(): number {
+    const debt = Math.max(0, -this.units)
+    this.units += debt
+    if (this.#outage !== null) this.#outage.allowance -= debt
+    return debt
   }
 
   endOutage(): void {

@@ -104,6 +104,26 @@ onServer(
   },
 )
 
+onServer(
+  'what was not used in an outage is not reported, whatever becomes of the process',
+  async () => {
+    const scopes = { default: { requests_per_minute: 8 } }
+    const [a, b] = await openPair(scopes)
+    for (let outages = 0; outages < 3; outages++) {
+      a.cut(true)
+      b.cut(true)
+      await a.exchanged()
+      await b.exchanged()
+      expect(await (outages === 0 ? a : b).admit()).not.toBeNull()
+      a.cut(false)
+      b.cut(false)
+      await a.exchanged()
+      await b.exchanged()
+    }
+    expect(await open('process-c', scopes).admitAll()).toHaveLength(8 - 3)
+  },
+)
+
 onServer('one process that is cut off adds at most its part', async () => {
   const [a, b] = await openPair({ default: { requests_per_minute: 4 } })
   a.cut(true)

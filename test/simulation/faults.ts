@@ -125,7 +125,7 @@ export async function beginFault(
       return {
         target: replica.name,
         async end() {
-          await replica.start()
+          await site.startReplica(replica)
           site.isReplicaDown = false
         },
       }

@@ -89,7 +89,7 @@ export async function simulate(options: SimulationOptions): Promise<Book | null>
     print('restart')
     for (const replica of site.replicas) {
       await site.stopReplica(replica)
-      await replica.start()
+      await site.startReplica(replica)
     }
     await checkAcknowledged(run)
     await settle(run, 'after a restart')
@@ -110,8 +110,7 @@ type Run = {
   readonly seed: number
 }
 
-function createClients(seed: number, { replicas }: Site): Promise<Client[]> {
-  const origins = replicas.map(({ url }) => url)
+function createClients(seed: number, { rotation: origins }: Site): Promise<Client[]> {
   const create = (_: unknown, index: number) =>
     createClient({ index, seed, origins, groups: index < adminsCount ? ['admins'] : ['users'] })
   return Promise.all(Array.from({ length: clientsCount }, create))

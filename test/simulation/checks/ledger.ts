@@ -16,11 +16,12 @@ type Span = { readonly fromMs: number; readonly toMs: number }
  * Spans in which ended calls may have no record: before each kill a second, or the whole outage of
  * the database, or the time for which the killed worker was frozen.
  */
-export function lossSpans({ kills }: Site, { faults }: Book): Span[] {
+function lossSpans({ kills }: Site, { faults }: Book): Span[] {
   const pauses = faults.filter(
     ({ kind }) => kind.startsWith('PostgreSQL') || kind.includes('frozen'),
   )
-  return kills.map(({ atMs }) => {
+  const losing = kills.filter(({ isOrderly }) => !isOrderly)
+  return losing.map(({ atMs }) => {
     const pause = pauses.filter(
       ({ startedMs, endedMs }) => startedMs <= atMs && endedMs + backoffMs >= atMs - lostMs,
     )

@@ -5,6 +5,8 @@ import type { Site } from '../site/site.ts'
 /** Counts of open descriptors by kind, by process. */
 type Descriptors = ReadonlyMap<number, Readonly<Record<string, number>>>
 
+/** How long a killed process may take to end, and a worker of a killed supervisor to notice. */
+const endingMs = 6_000
 /** The client may notice before the kill is recorded. */
 const noticedMs = 100
 /** Pools of connections grow and shrink by so many sockets; threads start with their first use. */
@@ -79,7 +81,7 @@ export function checkBrokenConnections({ site, book }: { site: Site; book: Book 
     const { outcome, startedMs, endedMs } = operation
     if (outcome !== 'unknown') continue
     const isExplained = site.kills.some(
-      ({ atMs }) => atMs >= startedMs && atMs <= endedMs + noticedMs,
+      ({ atMs }) => atMs >= startedMs - endingMs && atMs <= endedMs + noticedMs,
     )
     if (isExplained) continue
     book.violate('connections break only when a process is killed', describeOperation(operation))

@@ -134,8 +134,8 @@ async function talk(scene: Scene): Promise<void> {
         turn,
       ).catch((error) => {
         // A turn that was cut is no valid stream.
-        if (socket.isClosed() && !(error instanceof ViolationError)) throw new Broken('WebSocket')
-        throw error
+        if (!socket.isClosed() || error instanceof ViolationError) throw error
+        return { response: undefined, failure: undefined }
       })
       if (failure !== undefined) {
         const { status, code } = failure
@@ -143,6 +143,11 @@ async function talk(scene: Scene): Promise<void> {
           status: Number(status),
           text: JSON.stringify({ error: { code } }),
         })
+      }
+      // A close frame with a code is an explicit end.
+      const closeCode = socket.closeCode()
+      if (response === undefined && closeCode !== null) {
+        throw new Refused('WebSocket', { status: 503, text: `close code ${closeCode}` })
       }
       if (response === undefined) throw new Broken('WebSocket closed')
       requireOwnCanaries(client, 'a WebSocket', JSON.stringify(response))

@@ -7,6 +7,9 @@ import { type OwnPostgres, postgresPrograms, startOwnPostgres } from './own-post
 import { type Replica, startReplicas } from './replicas.ts'
 import { mountSmallDisk, type SmallDisk } from './small-disk.ts'
 
+/** `isOrderly`: a worker whose supervisor was killed, which writes what it has before it ends. */
+type Kill = { readonly pid: number; readonly atMs: number; readonly isOrderly: boolean }
+
 /** Everything that runs: two replicas on one database, their disk, and the upstreams. */
 export type Site = {
   readonly postgres: OwnPostgres
@@ -16,18 +19,23 @@ export type Site = {
   readonly upstreams: readonly ModelServer[]
   readonly replicas: readonly Replica[]
   /** Processes that were killed, for what they may have lost. */
-  readonly kills: { readonly pid: number; readonly atMs: number }[]
+  readonly kills: Kill[]
   readonly frozen: Set<number>
+  /** Addresses to which clients send; a load balancer would know them by `/readyz`. */
+  readonly rotation: string[]
   isDatabaseDown: boolean
   isReplicaDown: boolean
   kill(pid: number): void
   thaw(pid: number): void
   killSupervisor(replica: Replica): Promise<void>
-  /** SIGTERM; a violation if it does not exit cleanly. */
+  /** Out of the rotation, then SIGTERM; a violation if it does not exit cleanly. */
   stopReplica(replica: Replica): Promise<void>
+  startReplica(replica: Replica): Promise<void>
   close(): Promise<void>
 }
 
+/** Requests that were sent a moment ago reach the replica. */
+const rotationMs = 500
 /** Of its log, for a stop that failed. */
 const stopLinesMax = 12
 
@@ -49,8 +57,9 @@ export async function startSite(folder: string, book: Book): Promise<Site | null
     configFolder: folder,
     upstreams,
   })
-  const kills: { pid: number; atMs: number }[] = []
+  const kills: Kill[] = []
   const frozen = new Set<number>()
+  const rotation = replicas.map(({ url }) => url)
   return {
     postgres,
     disk,
@@ -60,19 +69,28 @@ export async function startSite(folder: string, book: Book): Promise<Site | null
     replicas,
     kills,
     frozen,
+    rotation,
     isDatabaseDown: false,
     isReplicaDown: false,
     kill(pid) {
-      kills.push({ pid, atMs: performance.now() })
+      kills.push({ pid, atMs: performance.now(), isOrderly: false })
       if (isAlive(pid)) killProcess(pid)
     },
     thaw(pid) {
       if (isAlive(pid)) killProcess(pid, 'SIGCONT')
     },
     async killSupervisor(replica) {
+      const atMs = performance.now()
+      for (const pid of replica.workers()) kills.push({ pid, atMs, isOrderly: true })
       await replica.killSupervisor()
     },
+    async startReplica(replica) {
+      await replica.start()
+      if (!rotation.includes(replica.url)) rotation.push(replica.url)
+    },
     async stopReplica(replica) {
+      rotation.splice(rotation.indexOf(replica.url), 1)
+      await Bun.sleep(rotationMs)
       const beganMs = performance.now()
       const workers = replica.workers()
       const code = await replica.stop()
