@@ -71,6 +71,7 @@ test.skipIf(helm === null)('the chart renders with every feature, and says what 
     config: 'log_level = "debug"\n[limits]\nstreams_max = 100\n',
     env: { LOG_FORMAT: 'text' },
     autoscaling: { enabled: true },
+    monitoring: { enabled: true, labels: { release: 'prometheus' } },
     ingress: { enabled: true, host: 'sluice.example', tlsSecret: 'tls', className: 'nginx' },
   }
   const render = (given: object) => {
@@ -98,22 +99,35 @@ test.skipIf(helm === null)('the chart renders with every feature, and says what 
     .filter(({ kind }) => kind !== undefined)
   expect(documents.map(({ kind }) => kind).toSorted()).toEqual([
     'ConfigMap',
+    'ConfigMap',
     'Deployment',
     'HorizontalPodAutoscaler',
     'Ingress',
     'PodDisruptionBudget',
+    'PrometheusRule',
+    'Service',
     'Service',
     'ServiceAccount',
+    'ServiceMonitor',
   ])
   const find = (kind: string) => documents.find((one) => one['kind'] === kind)
-  expect(find('ConfigMap')).toMatchObject({ data: { 'sluice.toml': settings.config } })
+  expect(documents.filter(({ kind }) => kind === 'ConfigMap')).toContainEqual(
+    expect.objectContaining({ data: { 'sluice.toml': settings.config } }),
+  )
+  const { spec } = asRecord(find('PrometheusRule'))
+  expect(JSON.stringify(spec)).toContain('SluiceWorkersCrashing')
   expect(find('Deployment')).toMatchObject({
     spec: {
       template: {
         spec: {
           terminationGracePeriodSeconds: 55,
           securityContext: { runAsNonRoot: true },
-          containers: [{ securityContext: { readOnlyRootFilesystem: true } }],
+          containers: [
+            {
+              securityContext: { readOnlyRootFilesystem: true },
+              ports: [{ name: 'http' }, { name: 'metrics', containerPort: 9464 }],
+            },
+          ],
         },
       },
     },
