@@ -90,8 +90,11 @@ export function createSessionTable(drizzle: Handle, query: QueryRunner) {
         return { ...session, method: readMethod(method), membership: membershipOf(rows) }
       }),
 
-    /** Adds a session; deletes expired ones, and the oldest of a user who has more than `userMax`. */
-    addSession: (session: NewSession, userMax: number): Promise<void> =>
+    /**
+     * Adds a session; deletes expired ones, and the oldest of a user who has more than `userMax`. Returns
+     * whether there were such.
+     */
+    addSession: (session: NewSession, userMax: number): Promise<boolean> =>
       query(() => addSession(drizzle, session, userMax)),
 
     /** Newest first. */
@@ -191,8 +194,8 @@ export function createSessionTable(drizzle: Handle, query: QueryRunner) {
   }
 }
 
-async function addSession(drizzle: Handle, session: NewSession, userMax: number): Promise<void> {
-  await drizzle.transaction(async (transaction) => {
+async function addSession(drizzle: Handle, session: NewSession, userMax: number): Promise<boolean> {
+  return drizzle.transaction(async (transaction) => {
     await deleteSome(
       transaction,
       lt(loginSession.expiresAt, session.createdAt),
@@ -200,12 +203,13 @@ async function addSession(drizzle: Handle, session: NewSession, userMax: number)
     )
     // Two concurrent logins may leave one more; the next login deletes it.
     const isOwn = eq(loginSession.userId, session.userId)
-    await deleteSome(
+    const dropped = await deleteSome(
       transaction,
       isOwn,
       sql`order by ${desc(loginSession.id)} offset ${userMax - 1}`,
     )
     await transaction.insert(loginSession).values(session)
+    return dropped > 0
   })
 }
 
@@ -214,12 +218,14 @@ async function deleteSome(
   handle: Pick<Handle, 'delete' | 'select'>,
   condition: SQL,
   range: SQL,
-): Promise<void> {
-  await handle
+): Promise<number> {
+  const deleted = await handle
     .delete(loginSession)
     .where(
       sql`${loginSession.id} in (select id from login_session where ${condition} ${range} for update skip locked)`,
     )
+    .returning({ id: loginSession.id })
+  return deleted.length
 }
 
 /** A method of a later version is that of an identity provider. */

@@ -61,7 +61,7 @@ export function createSessions(options: {
       const id = Bun.randomUUIDv7()
       const secret = createSessionSecret()
       const createdAt = now()
-      await store.addSession(
+      const hasEnded = await store.addSession(
         {
           id,
           userId,
@@ -77,6 +77,7 @@ export function createSessions(options: {
         },
         sessionsMax,
       )
+      if (hasEnded) await onChanged(userId)
       return secret
     },
 

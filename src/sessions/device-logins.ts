@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import type { KeyWithSecret } from '#auth/api-keys.ts'
 import type { Auth } from '#auth/auth.ts'
+import { isRefusal } from '#auth/guard.ts'
 import { basePermission } from '#auth/permissions.ts'
 import { createSessionSecret, hashSecret } from '#auth/session-cookie.ts'
 import type { Config } from '#config/schema.ts'
@@ -38,13 +39,20 @@ export function createDeviceLogins(deps: {
   const { store, auth, config, now } = deps
 
   async function createKey(userId: string, name: string, requestId: string) {
-    const holder = await auth.currentPrincipal({ userId, keyId: null })
+    const holder = await auth.currentPrincipal({ userId, keyId: null }).catch(nullIfRefused)
     if (holder?.permissions.has(basePermission) !== true) return 'access_denied' as const
     const expiresAt = new Date(now().getTime() + config.login.deviceKeyS * 1000)
     return auth.keys.create(
       { userId, keyId: null, requestId },
       { userId, subject: holder.subject, kind: 'user' },
-      { name: `login: ${name}`, expiresAt, models: null, scopes: null, allowedIps: null, limits: null },
+      {
+        name: `login: ${name}`,
+        expiresAt,
+        models: null,
+        scopes: null,
+        allowedIps: null,
+        limits: null,
+      },
     )
   }
 
@@ -111,6 +119,12 @@ export function createDeviceLogins(deps: {
       }
     },
   }
+}
+
+/** A user who was disabled since the approval. */
+function nullIfRefused(error: unknown): null {
+  if (isRefusal(error)) return null
+  throw error
 }
 
 export const tooManyDevices = 'Too many devices wait for a login; try again in a few minutes.'

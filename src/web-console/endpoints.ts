@@ -95,7 +95,7 @@ function fileEndpoints({ data }: Pick<Config, 'data'>, log: ConsoleEndpointsDeps
         const files = await load()
         const file = path === page ? undefined : files.get(path)
         if (file !== undefined) return respond(request, file, assetHeaders)
-        if (hasEnding(path)) throw new AppError('not_found', noFile)
+        if (hasEnding(path) && path !== page) throw new AppError('not_found', noFile)
         return respond(request, requirePage(files), pageHeaders)
       },
     }),

@@ -56,6 +56,7 @@ export type GatewayOptions = {
   files?: Partial<Config['files']>
   speech?: Partial<Config['speech']>
   docs?: Partial<Config['docs']>
+  console?: Partial<Config['console']>
   usage?: Partial<Config['usage']>
   /** Groups in addition to the predefined ones, by name. */
   groups?: Config['groups']
@@ -182,6 +183,7 @@ function configOf(options: GatewayOptions): Config {
     files: { ...config.files, ...options.files },
     speech: { ...config.speech, ...options.speech },
     docs: { ...config.docs, ...options.docs },
+    console: { ...config.console, ...options.console },
     usage: { ...config.usage, ...options.usage },
     groups: { ...config.groups, ...options.groups },
     engine: (options.engine ?? config.engine).map((entry, at) => ({
