@@ -3,6 +3,8 @@ import { allowedMethods } from './api/allowed-methods.ts'
 import type { Endpoint } from './api/endpoint.ts'
 import { mountEndpoints } from './api/mount.ts'
 import { docsEndpoints } from './docs/endpoints.ts'
+import { createCors } from './edges/cors.ts'
+import { securityHeaders } from './edges/security-headers.ts'
 import { requestLifecycle } from './http/request-lifecycle.ts'
 import { newId } from './lib/id.ts'
 import { modules, type Services } from './modules.ts'
@@ -10,17 +12,25 @@ import { socketSettings } from './surfaces/responses/websocket.ts'
 
 /** The HTTP application: the request lifecycle and the endpoints of every module. */
 export function buildApp(services: Services) {
-  const { config, log, draining } = services
+  const { config, log, clientAddresses, draining } = services
   const endpoints = listEndpoints(services)
   // Elysia would look for the path behind the first eleven characters of a URL: `http://gw/v1/…` is
   // shorter than it expects an origin to be.
+  const allowed = allowedMethods(endpoints)
   return new Elysia({ handler: { standardHostname: false }, websocket: socketSettings(config) })
     .use(
       requestLifecycle({
         log,
         newRequestId: () => newId('req_'),
         draining,
-        allowedMethods: allowedMethods(endpoints),
+        allowedMethods: allowed,
+        securityHeaders: securityHeaders(config),
+        cors: createCors(config.cors, {
+          endpoints,
+          allowedMethods: allowed,
+          clientAddresses,
+          publicUrl: config.login.publicUrl,
+        }),
         metrics: services.httpMetrics,
       }),
     )

@@ -1,4 +1,5 @@
 import { Elysia } from 'elysia'
+import type { Cors } from '#edges/cors.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import { type RequestFacts, requestFields } from '#lib/request-context.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -16,12 +17,24 @@ export function requestLifecycle(deps: {
   /** The methods that a path is served for; without it, every unknown endpoint is 404. */
   allowedMethods?: (path: string) => readonly string[]
   metrics?: HttpMetrics
+  /** Of every response that has no others of these names. */
+  securityHeaders?: Readonly<Record<string, string>>
+  cors?: Cors | null
 }) {
+  const { cors = null, securityHeaders = {} } = deps
   return new Elysia({ name: 'request-lifecycle' })
-    .onRequest(({ request, set }) => {
+    .headers(securityHeaders)
+    .onRequest(({ request, set, server }) => {
       const requestId = deps.newRequestId()
       set.headers['x-request-id'] = requestId
       if (isMessagesPath(pathOf(request.url))) set.headers['request-id'] = requestId
+      const early =
+        cors?.receive({
+          request,
+          path: pathOf(request.url),
+          headers: set.headers,
+          peers: server,
+        }) ?? null
       // Bun joins repeated headers; a repeated Host is an attempt at request smuggling.
       if (request.headers.get('host')?.includes(',')) {
         throw new AppError('invalid_request', 'The request has more than one Host header.')
@@ -29,6 +42,7 @@ export function requestLifecycle(deps: {
       if (deps.draining() && !isProbe(request.url)) {
         throw new AppError('draining', 'The server is shutting down.', { retryAfterS: 1 })
       }
+      return early ?? undefined
     })
     .onError(({ error, code, set, request, path }) => {
       const { method } = request

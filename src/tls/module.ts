@@ -25,6 +25,14 @@ export const tlsModule = module({
     metrics.gauge(tlsMetrics.expires, () =>
       certificate === null ? [] : certificate.current().expiresAt.getTime() / millisPerSecond,
     )
-    return { services: { certificate }, close: () => certificate?.close() }
+    return {
+      services: { certificate },
+      // An unusable certificate is logged, and holds back no other change.
+      async reload() {
+        await certificate?.reload()
+        return () => {}
+      },
+      close: () => certificate?.close(),
+    }
   },
 })

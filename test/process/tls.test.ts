@@ -105,8 +105,11 @@ const ask = (gateway: GatewayProcess, body: object) =>
   })
 
 test('streams, WebSockets, live speech, large uploads and downloads are served over TLS', async () => {
-  const gateway = await start(settings(certificateFolder('localhost').paths))
+  const { paths } = certificateFolder('localhost')
+  const gateway = await start(settings(paths, 'hsts_max_age_s = 31536000\n'))
   expect(await issuerAt(gateway)).toBe(issuers.localhost)
+  const { headers } = await over(gateway, '/livez')
+  expect(headers.get('strict-transport-security')).toBe('max-age=31536000')
   const authorization = `Bearer ${await signToken()}`
 
   const stream = await (await ask(gateway, { stream: true })).text()
