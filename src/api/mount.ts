@@ -77,6 +77,7 @@ function serve(
   const access = accessOf(endpoint)
   const { method, path, responses } = endpoint
   const route = httpMetrics === undefined ? null : new RouteMetrics(httpMetrics, method, path)
+  const hasParams = path.includes(':')
   // A handler without a result has upgraded the connection.
   const emptyStatus = 101 in responses ? 101 : 200
   return async ({ request, set, server, params }: ElysiaInput) => {
@@ -90,6 +91,7 @@ function serve(
         server,
         clientAddresses,
       })
+      if (hasParams) requireDecoded(params)
       endpoint.before?.(set)
       // Receiving a body and generating a response may take long; their own deadlines apply.
       if (bodySpec !== undefined) server?.timeout(request, 0)
@@ -107,6 +109,14 @@ function serve(
       if (bodySpec !== undefined && context !== null) server?.timeout(request, idleTimeoutS)
       throw error
     }
+  }
+}
+
+/** The router has null for a parameter that is not valid percent-encoding. */
+function requireDecoded(params: Readonly<Record<string, string | null>>): void {
+  for (const name in params) {
+    if (params[name] !== null) continue
+    throw new AppError('not_found', `The ${name} in the path is not valid percent-encoding.`)
   }
 }
 

@@ -113,19 +113,30 @@ export class AppError extends Error {
   readonly relay: RelayedError | undefined
 
   constructor(kind: ErrorKind, publicMessage: string, details: ErrorDetails = {}) {
-    super(publicMessage, details.cause === undefined ? undefined : { cause: details.cause })
+    super(
+      cut(publicMessage, messageCharsMax),
+      details.cause === undefined ? undefined : { cause: details.cause },
+    )
     const entry: { status: number; type: string; code?: string } = kinds[kind]
     this.kind = kind
     this.status = entry.status
     this.type = entry.type
     this.wireCode = details.code ?? entry.code ?? kind
-    this.param = details.param ?? null
+    this.param = details.param === undefined ? null : cut(details.param, paramCharsMax)
     this.retryAfterS = details.retryAfterS
     this.rateLimits = details.rateLimits
     this.etag = details.etag
     this.allowedMethods = details.allowedMethods
     this.relay = details.relay
   }
+}
+
+/** Sentences quote ids and names of a request, which may have any length. */
+const messageCharsMax = 1_500
+const paramCharsMax = 256
+
+function cut(text: string, charsMax: number): string {
+  return text.length <= charsMax ? text : `${text.slice(0, charsMax).toWellFormed()}…`
 }
 
 export function databaseUnavailable(cause: unknown): AppError {

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { instant } from '#api/shapes.ts'
 import { isRecord } from '#lib/json.ts'
-import { compileChecker } from '#lib/schema.ts'
+import { compileChecker, shortenPath } from '#lib/schema.ts'
 import { refused, refusedBySchema } from '#lib/unprocessable.ts'
 
 /** The response is assembled from texts as they are stored. */
@@ -109,11 +109,12 @@ function validateName(
   kind: 'namespace' | 'key',
   { path, charsMax }: { path: string; charsMax: number },
 ): void {
+  const within = path === '' ? '' : ` of "${shortenPath(path)}"`
   if (name.length === 0 || name.length > charsMax) {
-    throw refused(path, `A ${kind} must have 1 to ${charsMax} characters.`)
+    throw refused(path, `A ${kind}${within} must have 1 to ${charsMax} characters.`)
   }
   if (/\p{Cc}/u.test(name) || !name.isWellFormed()) {
-    throw refused(path, `A ${kind} must be plain text on one line.`)
+    throw refused(path, `A ${kind}${within} must be plain text on one line.`)
   }
   // Portals split names at dots and colons into paths of nested objects.
   const forbidden = name.split(/[.:]/).find((step) => forbiddenNames.has(step))

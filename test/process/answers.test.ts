@@ -108,6 +108,11 @@ test('an invalid percent-encoded path is not found', async () => {
     expect(answer.status).toBe(404)
     expect(errorOf(answer)).toMatchObject({ code: 'model_not_found' })
   }
+  for (const path of ['/v1/files/%zz', '/v1/vector_stores/%/', '/v1/conversations/%ff/items']) {
+    const answer = await send(`GET ${path} HTTP/1.1`)
+    expect(answer.status, path).toBe(404)
+    expect(errorOf(answer)).toMatchObject({ type: 'not_found_error' })
+  }
 })
 
 test('every response has its own request id, which failures log', async () => {
