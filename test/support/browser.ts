@@ -1,4 +1,4 @@
-import puppeteer, { type Browser, type Page } from 'puppeteer-core'
+import puppeteer, { type Browser, type BrowserContext, type Page } from 'puppeteer-core'
 import { helperTimeoutMs } from './time-limits.ts'
 
 /**
@@ -35,7 +35,7 @@ export type Visit = {
   waitForText(selector: string, text: string): Promise<void>
 }
 
-export async function visit(browser: Browser, url: string): Promise<Visit> {
+export async function visit(browser: Browser | BrowserContext, url: string): Promise<Visit> {
   const page = await browser.newPage()
   const faults: string[] = []
   page.setDefaultTimeout(helperTimeoutMs)

@@ -155,7 +155,7 @@ function Account() {
               type="button"
               lang={choice}
               aria-pressed={language.value === choice}
-              aria-label={choice === 'en' ? 'English' : 'Deutsch'}
+              aria-label={choice === 'en' ? 'EN, English' : 'DE, Deutsch'}
               onClick={() => void chooseLanguage(choice)}
             >
               {choice.toUpperCase()}

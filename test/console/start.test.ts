@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Browser } from 'puppeteer-core'
+import { isBrowserMissing, openBrowser, visit } from '#test/support/browser.ts'
+import { controlsOf, openConsole } from '#test/support/console.ts'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+
+describe.skipIf(isBrowserMissing)('the console in a browser (needs chromium)', () => {
+  let browser: Browser
+  let gateway: Gateway
+
+  beforeAll(async () => {
+    browser = await openBrowser()
+    gateway = await startGateway()
+  })
+  afterAll(async () => {
+    await browser.close()
+    await gateway.stop()
+  })
+
+  test('a wrong token is refused with a reason, and the form stays usable', async () => {
+    const { page, faults } = await visit(browser, `${gateway.url}/console/`)
+    const { fill, press, shows, expectAccessible } = controlsOf(page)
+    await press('Log in')
+    await shows('Paste a token or an API key.')
+    await fill('Token or API key', 'not-a-token')
+    await press('Log in')
+    await shows('invalid_token')
+    await expectAccessible()
+    // The browser notes the status of refused requests.
+    expect(faults.filter((fault) => !fault.includes('401'))).toEqual([])
+    await page.close()
+  })
+
+  test('the start page makes a key, and its snippet works with it', async () => {
+    const { page, faults, press, shows, expectAccessible } = await openConsole(browser, gateway)
+    await shows('Accepting requests')
+    await press('Create a key for these snippets')
+    await shows('It is shown on this page until you leave it')
+    await press('curl')
+    await page.waitForFunction(`document.querySelector('.code').innerText.includes('curl -N')`)
+    const snippet = String(await page.evaluate(`document.querySelector('.code code').textContent`))
+    const key = /sk-svc-v1-\w+/.exec(snippet)?.[0]
+    const url = /curl -N (\S+)/.exec(snippet)?.[1]
+    const body = /-d '(.*)'/.exec(snippet)?.[1]
+    const response = await fetch(String(url), {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body }),
+    })
+    expect(response.status).toBe(200)
+    expect(await response.text()).toContain('response.completed')
+    await expectAccessible()
+    expect(faults).toEqual([])
+    await page.close()
+  })
+
+  test('the session survives a reload, and ends at the logout', async () => {
+    const { page, faults, press, shows } = await openConsole(browser, gateway)
+    await page.reload({ waitUntil: 'networkidle0' })
+    await shows('Hello, tester')
+    await press('Log out')
+    await shows('Log in to Sluice')
+    await page.reload({ waitUntil: 'networkidle0' })
+    await shows('Log in to Sluice')
+    expect(faults).toEqual([])
+    await page.close()
+  })
+
+  test('a session that ended elsewhere leads to the login page, which says so', async () => {
+    const { page, shows } = await openConsole(browser, gateway)
+    await shows('Accepting requests')
+    await page.deleteCookie(...(await page.cookies()))
+    await page.click('.rail a[href="/console/playground"]')
+    await shows('Your session has ended.')
+    await page.close()
+  })
+
+  test('the navigation shows only what the permissions allow', async () => {
+    const { page, shows } = await openConsole(browser, gateway, { groups: ['users'] })
+    await shows('Accepting requests')
+    const links = await page.$$eval('.rail nav a', (all) => all.map((link) => link.textContent))
+    expect(links).toContain('Playground')
+    expect(links).not.toContain('Local models')
+    await page.close()
+  })
+
+  test('every text is there in German, and the choice survives a reload', async () => {
+    const { page, faults, press, shows, expectAccessible } = await openConsole(browser, gateway)
+    await press('DE, Deutsch')
+    await shows('Client verbinden')
+    await page.reload({ waitUntil: 'networkidle0' })
+    await shows('Nimmt Anfragen an')
+    expect(await page.evaluate('document.documentElement.lang')).toBe('de')
+    await expectAccessible()
+    expect(faults).toEqual([])
+    await page.close()
+  })
+
+  test('the theme and texts of the brand are applied', async () => {
+    const headers = {
+      authorization: `Bearer ${await gateway.token(['admins'])}`,
+      'content-type': 'application/json',
+    }
+    const theme = await (await gateway.request('/v1/branding/theme', { headers })).json()
+    const { logo_url: _, ...tokens } = theme as Record<string, unknown>
+    const changed = await gateway.request('/v1/branding/theme', {
+      method: 'PUT',
+      headers,
+      body: JSON.stringify({ ...tokens, product_name: 'Weir', radius_px: 2 }),
+    })
+    expect(changed.status).toBe(200)
+    const texts = await gateway.request('/v1/translations/en', {
+      method: 'PATCH',
+      headers,
+      body: JSON.stringify({ console: { 'start.clients': 'Bring your own client' } }),
+    })
+    expect(texts.status).toBe(200)
+    const { page, shows } = await openConsole(browser, gateway)
+    await shows('Bring your own client')
+    await shows('Weir')
+    const radius = `getComputedStyle(document.querySelector('.card')).borderRadius`
+    await page.waitForFunction(`${radius} === '2px'`)
+    await gateway.request('/v1/branding/theme/reset', { method: 'POST', headers })
+    await gateway.request('/v1/translations/reset', { method: 'POST', headers })
+    await page.close()
+  })
+})

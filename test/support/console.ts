@@ -1,0 +1,94 @@
+import { expect } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import type { Browser, ElementHandle, Page } from 'puppeteer-core'
+import { type Visit, visit } from './browser.ts'
+import type { Gateway } from './gateway.ts'
+
+const axeSource = readFileSync(new URL(import.meta.resolve('axe-core')), 'utf8')
+
+export type ConsoleVisit = Visit & {
+  /** Follows a link of the navigation, and waits for the title of its page. */
+  open(path: string, title: string): Promise<void>
+  /** Clicks the first button or link with this accessible name. */
+  press(name: string): Promise<void>
+  /** Types into the control with this label. */
+  fill(label: string, text: string): Promise<void>
+  choose(label: string, value: string): Promise<void>
+  /** Waits until the page shows a text. */
+  shows(text: string): Promise<void>
+  hides(text: string): Promise<void>
+  /** Expects no violation of the rules of accessibility, in light and dark colours. */
+  expectAccessible(): Promise<void>
+}
+
+/** A browser tab that is logged in to the console with a token. */
+export async function openConsole(
+  browser: Browser,
+  gateway: Gateway,
+  { groups = ['admins'], path = '/' }: { groups?: readonly string[]; path?: string } = {},
+): Promise<ConsoleVisit> {
+  const context = await browser.createBrowserContext()
+  const visited = await visit(context, `${gateway.url}/console${path}`)
+  const { page } = visited
+  const controls = controlsOf(page)
+  await controls.fill('Token or API key', await gateway.token(groups))
+  await controls.press('Log in')
+  await page.waitForSelector('.rail')
+  return { ...visited, ...controls }
+}
+
+export function controlsOf(page: Page) {
+  const find = async (expression: string) => {
+    const handle = await page.waitForFunction(expression)
+    return handle.asElement() as ElementHandle<Element>
+  }
+  const field = (label: string) =>
+    find(`document.getElementById([...document.querySelectorAll('label')].find(
+      (one) => (one.firstChild?.textContent ?? '').trim() === ${JSON.stringify(label)})?.htmlFor)
+      ?? document.querySelector('[aria-label=${JSON.stringify(label)}]')`)
+  return {
+    async shows(text: string) {
+      await page.waitForFunction(`document.body.innerText.includes(${JSON.stringify(text)})`)
+    },
+    async hides(text: string) {
+      await page.waitForFunction(`!document.body.innerText.includes(${JSON.stringify(text)})`)
+    },
+    async open(path: string, title: string) {
+      await page.click(`.rail a[href="/console${path}"]`)
+      await page.waitForFunction(
+        `document.querySelector('h1')?.innerText === ${JSON.stringify(title)}`,
+      )
+    },
+    async press(name: string) {
+      const button = await find(`[...document.querySelectorAll('button, a, summary')].find(
+        (one) => !one.disabled && one.checkVisibility() &&
+          (one.getAttribute('aria-label') ?? one.textContent.trim()) === ${JSON.stringify(name)})`)
+      await button.click()
+    },
+    async fill(label: string, text: string) {
+      const input = await field(label)
+      await input.focus()
+      await page.keyboard.down('Control')
+      await page.keyboard.press('a')
+      await page.keyboard.up('Control')
+      await page.keyboard.type(text)
+    },
+    async choose(label: string, value: string) {
+      await (await field(label)).select(value)
+    },
+    async expectAccessible() {
+      for (const scheme of ['light', 'dark']) {
+        await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }])
+        expect(await findViolations(page), `${page.url()} in ${scheme}`).toEqual([])
+      }
+    },
+  }
+}
+
+async function findViolations(page: Page): Promise<unknown> {
+  await page.evaluate(axeSource)
+  return page.evaluate(`axe
+    .run(document, { resultTypes: ['violations'] })
+    .then(({ violations }) => violations.map(({ id, help, nodes }) =>
+      id + ': ' + help + ' ' + nodes.map(({ html, failureSummary }) => html + ' ' + failureSummary).slice(0, 3).join(' | ')))`)
+}
