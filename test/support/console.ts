@@ -78,7 +78,10 @@ export function controlsOf(page: Page) {
     },
     async expectAccessible() {
       for (const scheme of ['light', 'dark']) {
-        await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }])
+        await page.emulateMediaFeatures([
+          { name: 'prefers-color-scheme', value: scheme },
+          { name: 'prefers-reduced-motion', value: 'reduce' },
+        ])
         expect(await findViolations(page), `${page.url()} in ${scheme}`).toEqual([])
       }
     },
@@ -87,6 +90,10 @@ export function controlsOf(page: Page) {
 
 async function findViolations(page: Page): Promise<unknown> {
   await page.evaluate(axeSource)
+  // The frame after the next one has the colours of the scheme.
+  await page.evaluate(
+    'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))',
+  )
   return page.evaluate(`axe
     .run(document, { resultTypes: ['violations'] })
     .then(({ violations }) => violations.map(({ id, help, nodes }) =>
