@@ -40,7 +40,7 @@ export async function openConsole(
 export function controlsOf(page: Page) {
   const find = async (expression: string) => {
     const handle = await page.waitForFunction(expression)
-    return handle.asElement() as ElementHandle<Element>
+    return handle.asElement() as ElementHandle
   }
   const field = (label: string) =>
     find(`document.getElementById([...document.querySelectorAll('label')].find(

@@ -48,4 +48,27 @@ export const pages: readonly PageEntry[] = [
     permission: 'can_manage_models',
     load: async () => (await import('../pages/installer/installer-page.tsx')).InstallerPage,
   },
+  {
+    path: '/keys',
+    title: 'keys.title',
+    icon: 'keys',
+    section: 'build',
+    load: async () => (await import('../pages/keys/keys-page.tsx')).KeysPage,
+  },
+  {
+    path: '/users',
+    title: 'users.title',
+    icon: 'users',
+    section: 'manage',
+    permission: 'can_manage_groups',
+    load: async () => (await import('../pages/users/users-page.tsx')).UsersPage,
+  },
+  {
+    path: '/groups',
+    title: 'groups.title',
+    icon: 'groups',
+    section: 'manage',
+    permission: 'can_manage_groups',
+    load: async () => (await import('../pages/groups/groups-page.tsx')).GroupsPage,
+  },
 ]

@@ -1,8 +1,18 @@
 import type { Dictionary } from '../texts.ts'
+import { directory } from './directory.ts'
 import { installer } from './installer.ts'
+import { keys } from './keys.ts'
 import { models } from './models.ts'
 import { playground } from './playground.ts'
 import { shell } from './shell.ts'
 import { start } from './start.ts'
 
-export const de: Dictionary = { ...shell, ...start, ...playground, ...models, ...installer }
+export const de: Dictionary = {
+  ...shell,
+  ...start,
+  ...playground,
+  ...models,
+  ...installer,
+  ...keys,
+  ...directory,
+}

@@ -1,7 +1,17 @@
+import { directory } from './directory.ts'
 import { installer } from './installer.ts'
+import { keys } from './keys.ts'
 import { models } from './models.ts'
 import { playground } from './playground.ts'
 import { shell } from './shell.ts'
 import { start } from './start.ts'
 
-export const en = { ...shell, ...start, ...playground, ...models, ...installer }
+export const en = {
+  ...shell,
+  ...start,
+  ...playground,
+  ...models,
+  ...installer,
+  ...keys,
+  ...directory,
+}

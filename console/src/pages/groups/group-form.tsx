@@ -1,0 +1,103 @@
+import { useState } from 'preact/hooks'
+import { call } from '../../api/call.ts'
+import type { Group } from '../../api/generated/types.ts'
+import { text } from '../../texts/texts.ts'
+import { Button } from '../../ui/button.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
+import { Checkbox, TextField } from '../../ui/field.tsx'
+import { Fault } from '../../ui/notice.tsx'
+import { useAction } from '../../ui/query.ts'
+import { announce } from '../../ui/toasts.tsx'
+
+type Permission = Group['permissions'][number]
+
+const permissions: readonly Permission[] = [
+  'can_access_api',
+  'can_manage_models',
+  'can_edit_config',
+  'can_manage_groups',
+]
+
+export function GroupForm({
+  group,
+  onSaved,
+  onClose,
+}: {
+  group: Group | null
+  onSaved: () => void
+  onClose: () => void
+}) {
+  const [name, setName] = useState(group?.name ?? '')
+  const [description, setDescription] = useState(group?.description ?? '')
+  const [claim, setClaim] = useState(group?.idp_claim ?? '')
+  const [granted, setGranted] = useState<readonly Permission[]>(
+    group?.permissions ?? ['can_access_api'],
+  )
+  const [fault, setFault] = useState<unknown>()
+  const [isBusy, run] = useAction()
+  const submit = () =>
+    run(async () => {
+      const body = {
+        description: description.trim(),
+        permissions: [...granted],
+        idp_claim: claim.trim() === '' ? null : claim.trim(),
+      }
+      try {
+        if (group === null) await call('POST /v1/groups', { body: { name: name.trim(), ...body } })
+        else await call('PATCH /v1/groups/{group_id}', { path: { group_id: group.id }, body })
+        announce(text('groups.saved', { name: name.trim() }))
+        onSaved()
+      } catch (error) {
+        setFault(error)
+      }
+    })
+  return (
+    <Dialog
+      title={group === null ? text('groups.create') : text('groups.edit', { name: group.name })}
+      onClose={onClose}
+      onSubmit={() => void submit()}
+      actions={
+        <>
+          <Button onClick={onClose}>{text('action.cancel')}</Button>
+          <Button kind="primary" type="submit" disabled={isBusy || name.trim() === ''}>
+            {text(group === null ? 'action.create' : 'action.save')}
+          </Button>
+        </>
+      }
+    >
+      {group === null && (
+        <TextField
+          label={text('groups.name')}
+          hint={text('groups.name_hint')}
+          value={name}
+          onValue={setName}
+        />
+      )}
+      <TextField label={text('groups.description')} value={description} onValue={setDescription} />
+      <TextField
+        label={text('groups.claim')}
+        hint={text('groups.claim_hint')}
+        placeholder={name}
+        value={claim}
+        onValue={setClaim}
+      />
+      <fieldset class="group">
+        <legend>{text('groups.permissions')}</legend>
+        {permissions.map((permission) => (
+          <Checkbox
+            key={permission}
+            label={text(`permission.${permission}`)}
+            hint={text(`permission_hint.${permission}`)}
+            checked={granted.includes(permission)}
+            onChecked={(checked) =>
+              setGranted(
+                checked ? [...granted, permission] : granted.filter((one) => one !== permission),
+              )
+            }
+          />
+        ))}
+      </fieldset>
+      {fault !== undefined && <Fault error={fault} />}
+    </Dialog>
+  )
+}
