@@ -159,8 +159,8 @@ export async function createAuth(deps: AuthDeps) {
       apply,
     },
     /**
-     * Overwrites the groups that have changed in the configuration. Others, and those that it no longer
-     * names, stay as administrators have set them.
+     * Overwrites the groups that have changed in the configuration. Those that it no longer names stay,
+     * and administrators may edit them.
      */
     async changeGroups(before: Config['groups'], next: Config['groups']): Promise<void> {
       const changed = Object.entries(next).filter(

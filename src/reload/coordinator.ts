@@ -14,7 +14,7 @@ import type {
 } from './messages.ts'
 
 /** How long a worker may take before it is reported as unresponsive. It still follows. */
-const replyMs = 10_000
+const replyMaxMs = 10_000
 
 export type Coordinator = ReturnType<typeof createCoordinator>
 
@@ -29,6 +29,7 @@ export type CoordinatorDeps = {
   readonly faultsOf: (config: Config) => readonly string[]
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
   readonly onAccepted: (config: Config) => void
+  readonly replyMs?: number
 }
 
 type Worker = {
@@ -45,7 +46,7 @@ type Worker = {
  * and at most one waits, so the last request is always followed by a reading of the file.
  */
 export function createCoordinator(deps: CoordinatorDeps) {
-  const { log } = deps
+  const { log, replyMs = replyMaxMs } = deps
   const workers = new Set<Worker>()
   let { files, config } = deps
   let active: Promise<unknown> = Promise.resolve()
@@ -104,9 +105,12 @@ export function createCoordinator(deps: CoordinatorDeps) {
   ): Promise<WorkerReport> => {
     const id = ++reloads
     const { pid, isReady, pending } = worker
-    worker.send({ type: 'reload', id, file, initiator })
-    // It follows before it listens.
-    if (!isReady) return Promise.resolve({ pid, state: 'starting', fault: null })
+    const order = { type: 'reload', id, file, initiator } as const
+    if (!isReady) {
+      worker.send(order)
+      // It follows before it listens.
+      return Promise.resolve({ pid, state: 'starting', fault: null })
+    }
     return new Promise((resolve) => {
       const timer = setTimeout(() => end({ pid, state: 'unresponsive', fault: null }), replyMs)
       const end = (report: WorkerReport) => {
@@ -115,6 +119,7 @@ export function createCoordinator(deps: CoordinatorDeps) {
         resolve(report)
       }
       pending.set(id, end)
+      worker.send(order)
     })
   }
 
