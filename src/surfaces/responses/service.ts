@@ -45,6 +45,7 @@ import { openQueuedRequest } from './queued-request.ts'
 import { ResponseRenderer } from './render.ts'
 import type { WireResponse } from './schema/response-object.ts'
 import { enqueueResponse, startStored } from './start-response.ts'
+import { requireStorable } from './stored-item.ts'
 
 /** Creates responses, for HTTP and WebSocket connections alike. */
 export type ResponseService = {
@@ -189,7 +190,7 @@ async function planResponse(
   const { echo } = parsed
   if (echo.background && memory !== undefined) throw noBackground()
   const link = linkHistory(parsed, history, { historyRequest, isInMemory })
-  if (echo.store) refuseTooLarge(link.input, deps.config.responses.storedCharsMax)
+  if (echo.store) requireStorable(link.input, deps.config.responses.storedCharsMax)
   const { principal } = context
   const { model: name } = parsed.request
   const { model, agent } =
@@ -294,14 +295,4 @@ function noBackground(): AppError {
 
 function loopLimits(limits: Config['limits'], echo: ParsedCreate['echo']): ToolLoopLimits {
   return { ...limits, maxToolCalls: echo.max_tool_calls, turnsMax: limits.hostedTurnsMax }
-}
-
-function refuseTooLarge(input: readonly StoredItem[], charsMax: number): void {
-  const chars = input.reduce((sum, item) => sum + JSON.stringify(item).length, 0)
-  if (chars <= charsMax) return
-  throw new AppError(
-    'request_too_large',
-    `The input exceeds the limit of ${charsMax} characters for stored responses; send store: false.`,
-    { param: 'input' },
-  )
 }

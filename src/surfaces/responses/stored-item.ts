@@ -1,5 +1,6 @@
 import type { ContentPart } from '#inference/request.ts'
 import { assertNever } from '#lib/assert.ts'
+import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import type { JsonObject } from '#lib/json.ts'
 import type { StoredItem } from '#responses/response.ts'
@@ -78,4 +79,15 @@ function toInputPart(part: ContentPart): object {
     default:
       return assertNever(part)
   }
+}
+
+/** Throws `request_too_large`. */
+export function requireStorable(input: readonly StoredItem[], charsMax: number): void {
+  const chars = input.reduce((sum, item) => sum + JSON.stringify(item).length, 0)
+  if (chars <= charsMax) return
+  throw new AppError(
+    'request_too_large',
+    `The input exceeds the limit of ${charsMax} characters for stored responses; send store: false.`,
+    { param: 'input' },
+  )
 }

@@ -84,21 +84,14 @@ export class Content {
 
   /** Reads a message that repeats the whole response: only content that no delta contained. */
   readMessage(message: JsonObject, out: GenerationEvent[], logprobs: Logprobs) {
-    const isFirst =
-      this.#block === -1 && this.#calls === null && this.#audio === null && this.#vendor === null
-    if (isFirst) {
-      this.read(message, out, logprobs)
-      return
-    }
-    const seen = [
-      ...(this.#sawText ? ['content', 'refusal'] : []),
-      ...(this.#sawReasoning ? ['reasoning', 'reasoning_content', 'thinking'] : []),
-      ...(this.hasCalls ? ['tool_calls', 'function_call'] : []),
-      ...(this.#images > 0 ? ['images'] : []),
-      ...(this.#audio === null ? [] : ['audio']),
-      ...(this.#vendor === null ? [] : ['reasoning_details', 'extra_content']),
-    ]
-    this.read(omitFields(message, seen), out, logprobs)
+    const seen: string[] = []
+    if (this.#sawText) seen.push('content', 'refusal')
+    if (this.#sawReasoning) seen.push('reasoning', 'reasoning_content', 'thinking')
+    if (this.hasCalls) seen.push('tool_calls', 'function_call')
+    if (this.#images > 0) seen.push('images')
+    if (this.#audio !== null) seen.push('audio')
+    if (this.#vendor !== null) seen.push('reasoning_details', 'extra_content')
+    this.read(seen.length === 0 ? message : omitFields(message, seen), out, logprobs)
   }
 
   /** Reads an increment that contains only text, in this field. */
