@@ -78,8 +78,7 @@ function serve(
   const { method, path, responses } = endpoint
   const route = httpMetrics === undefined ? null : new RouteMetrics(httpMetrics, method, path)
   const hasParams = path.includes(':')
-  // A handler without a result has upgraded the connection.
-  const emptyStatus = 101 in responses ? 101 : 200
+  const isSocket = 101 in responses
   return async ({ request, set, server, params }: ElysiaInput) => {
     const receivedAtMs = performance.now()
     let context: PublicContext | CallerContext | null = null
@@ -102,7 +101,9 @@ function serve(
         server?.timeout(request, result instanceof Response ? streamIdleS : idleTimeoutS)
       }
       if (status !== null) set.status = status
-      route?.ended(statusOf(result, set) ?? emptyStatus, receivedAtMs)
+      // Its handler has no result if it has upgraded the connection.
+      const isUpgraded = isSocket && result === undefined
+      route?.ended(isUpgraded ? 101 : statusOf(result, set), receivedAtMs)
       return result
     } catch (error) {
       noteFailedRequest(request, { context, route, receivedAtMs })
@@ -207,10 +208,9 @@ async function readBody(
   return read(body)
 }
 
-/** Null: none was set. */
-function statusOf(result: unknown, { status }: ResponseSettings): number | null {
+function statusOf(result: unknown, { status }: ResponseSettings): number {
   if (result instanceof Response) return result.status
-  return typeof status === 'number' ? status : null
+  return typeof status === 'number' ? status : 200
 }
 
 /** The only success status of an endpoint where that is not 200; otherwise null. */

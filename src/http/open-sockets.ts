@@ -26,7 +26,11 @@ export function createOpenSockets(): OpenSockets {
       return () => sockets.delete(socket)
     },
     count: () => sockets.size,
-    busy: () => [...sockets].filter((socket) => socket.isBusy()).length,
+    busy() {
+      let busy = 0
+      for (const socket of sockets) if (socket.isBusy()) busy++
+      return busy
+    },
     drain() {
       isDraining = true
       for (const socket of [...sockets]) socket.drain()

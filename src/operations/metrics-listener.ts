@@ -23,31 +23,23 @@ export function listenForScrapes(options: {
   scrape: Scrape
 }): { readonly port: number } {
   const { host, port, token, scrape } = options
-  const server = Bun.serve({
-    hostname: host,
-    port,
-    development: false,
-    async fetch(request, listening) {
-      const { pathname: path } = new URL(request.url)
-      try {
-        if (path !== '/metrics') {
-          throw new AppError('not_found', `No such endpoint: ${request.method} ${path}.`)
-        }
-        if (request.method !== 'GET' && request.method !== 'HEAD') {
-          throw new AppError(
-            'method_not_allowed',
-            `${path} does not support ${request.method}; use GET.`,
-            {
-              allowedMethods: ['GET'],
-            },
-          )
-        }
-        requireMetricsAccess(token, request, listening.requestIP(request)?.address)
-        return await metricsResponse(scrape, request)
-      } catch (error) {
-        return errorResponse(toAppError(error), { path, requestId: newId('req_') })
+  const respond = async (request: Request, listening: Bun.Server<undefined>) => {
+    const { method } = request
+    const { pathname: path } = new URL(request.url)
+    try {
+      if (path !== '/metrics')
+        throw new AppError('not_found', `No such endpoint: ${method} ${path}.`)
+      if (method !== 'GET' && method !== 'HEAD') {
+        throw new AppError('method_not_allowed', `${path} does not support ${method}; use GET.`, {
+          allowedMethods: ['GET'],
+        })
       }
-    },
-  })
+      requireMetricsAccess(token, request, listening.requestIP(request)?.address)
+      return await metricsResponse(scrape, request)
+    } catch (error) {
+      return errorResponse(toAppError(error), { path, requestId: newId('req_') })
+    }
+  }
+  const server = Bun.serve({ hostname: host, port, development: false, fetch: respond })
   return { port: server.port ?? port }
 }

@@ -33,14 +33,17 @@ export function connectMetrics(
   { send, onMessage }: SupervisorChannel,
 ): { readonly scrape: Scrape; readonly report: () => void } {
   const singleFlight = createSingleFlight<string>()
-  const unanswered = new Map<number, (text: string) => void>()
+  /** By format: the latest request, until its reply arrives, which may be after its deadline. */
+  const unanswered = new Map<MetricsFormat, { id: number; resolve: (text: string) => void }>()
   let scrapes = 0
 
   onMessage((message) => {
     if (message.type === 'collect-metrics') void report(message.scope)
-    if (message.type === 'scraped-metrics') {
-      unanswered.get(message.id)?.(message.text)
-      unanswered.delete(message.id)
+    if (message.type !== 'scraped-metrics') return
+    for (const [format, { id, resolve }] of unanswered) {
+      if (id !== message.id) continue
+      unanswered.delete(format)
+      resolve(message.text)
     }
   })
 
@@ -55,10 +58,10 @@ export function connectMetrics(
 
   async function ask(format: MetricsFormat): Promise<string> {
     // A supervisor that does not read must not fill the channel.
-    if (unanswered.size > 0) throw noReply()
+    if (unanswered.has(format)) throw noReply()
     const metrics = await registry.snapshotWithShared()
     const id = ++scrapes
-    const reply = new Promise<string>((resolve) => unanswered.set(id, resolve))
+    const reply = new Promise<string>((resolve) => unanswered.set(format, { id, resolve }))
     send({ type: 'scrape-metrics', id, format, metrics })
     const text = await orAfter(reply, replyMsMax, null)
     // Metrics of one worker would look like a restart of the counters.

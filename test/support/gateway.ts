@@ -58,6 +58,7 @@ export type GatewayOptions = {
   docs?: Partial<Config['docs']>
   console?: Partial<Config['console']>
   usage?: Partial<Config['usage']>
+  metrics?: Partial<Config['metrics']>
   /** Groups in addition to the predefined ones, by name. */
   groups?: Config['groups']
   engine?: Partial<Config['engine'][number]>[]
@@ -185,6 +186,7 @@ function configOf(options: GatewayOptions): Config {
     docs: { ...config.docs, ...options.docs },
     console: { ...config.console, ...options.console },
     usage: { ...config.usage, ...options.usage },
+    metrics: { ...config.metrics, ...options.metrics },
     groups: { ...config.groups, ...options.groups },
     engine: (options.engine ?? config.engine).map((entry, at) => ({
       ...engineDefaults,

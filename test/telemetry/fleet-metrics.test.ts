@@ -76,6 +76,7 @@ function startWorker() {
     times,
     running,
     rows,
+    link,
     report: link.report,
     scrape: async () => readMetrics(await link.scrape('prometheus')),
     stop: () => {
@@ -223,6 +224,21 @@ test('the sum of all workers has no more series than one worker may have', async
     ['many_total{of="b"}', 1],
     ['many_total{of="other"}', 12],
   ])
+})
+
+test('scrapes of both formats at once are both answered', async () => {
+  const [one, two] = [startWorker(), startWorker()]
+  one.calls.add(1)
+  two.calls.add(2)
+  const [first, same, other] = await Promise.all([
+    one.link.scrape('prometheus'),
+    one.link.scrape('prometheus'),
+    one.link.scrape('openmetrics'),
+  ])
+  expect(first).toContain('\ncalls_total 3\n')
+  expect(same).toBe(first)
+  expect(other).toContain('\ncalls_total 3\n')
+  expect(other).toEndWith('# EOF\n')
 })
 
 test('without a reply of the supervisor a scrape fails, instead of showing one worker alone', async () => {
