@@ -26,11 +26,11 @@ const commands: Readonly<Record<string, Command>> = {
   },
   login: {
     summary: 'logs this machine in at a gateway and stores an API key',
-    run: async (args) => (await import('./sessions/login-command.ts')).logIn(args),
+    run: async (args) => (await import('./sessions/login-command.ts')).logIn(args, fetch),
   },
   logout: {
     summary: 'revokes and forgets that key',
-    run: async (args) => (await import('./sessions/login-command.ts')).logOut(args),
+    run: async (args) => (await import('./sessions/login-command.ts')).logOut(args, fetch),
   },
   doctor: {
     summary: 'checks that every dependency is reachable and configured',

@@ -29,11 +29,12 @@ Revokes the API key that ${commandLine('login')} stored for this gateway, and fo
 const url = { type: 'string', default: defaultUrl } as const
 
 /** The command `login`. */
-export async function logIn(args: readonly string[]): Promise<number> {
+export async function logIn(args: readonly string[], request: typeof fetch): Promise<number> {
   const options = { url, print: { type: 'boolean', default: false } } as const
   const values = readOptions(args, { usage: loginUsage, options })
   if (values === null) return 0
-  const origin = readOrigin(values.url)
+  const gateway = connect(readOrigin(values.url), request)
+  const { origin } = gateway
   const keys = createStoredKeys(userConfigFolder())
   const former = await keys.find(origin)
   if (values.print) {
@@ -41,29 +42,30 @@ export async function logIn(args: readonly string[]): Promise<number> {
     process.stdout.write(`${former.key}\n`)
     return 0
   }
-  const started = await begin(origin)
+  const started = await begin(gateway)
   process.stderr.write(`Open this page and compare the code ${started['user_code']}:
 
   ${started['verification_uri_complete']}
 
 `)
-  const key = await waitForKey(origin, started)
+  const key = await waitForKey(gateway, started)
   await keys.put(origin, key)
   // The key that it replaces would stay valid unseen.
-  if (former !== null) await revoke(origin, former).catch(() => {})
+  if (former !== null) await revoke(gateway, former).catch(() => {})
   process.stderr.write(`Logged in at ${origin}. The key is in ${keys.path}.\n`)
   return 0
 }
 
 /** The command `logout`. */
-export async function logOut(args: readonly string[]): Promise<number> {
+export async function logOut(args: readonly string[], request: typeof fetch): Promise<number> {
   const values = readOptions(args, { usage: logoutUsage, options: { url } })
   if (values === null) return 0
-  const origin = readOrigin(values.url)
+  const gateway = connect(readOrigin(values.url), request)
+  const { origin } = gateway
   const keys = createStoredKeys(userConfigFolder())
   const key = await keys.find(origin)
   if (key === null) throw new StartError(`There is no key for ${origin}.`)
-  await revoke(origin, key)
+  await revoke(gateway, key)
   await keys.remove(origin)
   process.stderr.write(`Logged out of ${origin}. The key is revoked.\n`)
   return 0
@@ -75,8 +77,25 @@ function readOrigin(text: string): string {
   return new URL(text).origin
 }
 
-async function begin(origin: string): Promise<Record<string, unknown>> {
-  const response = await send(`${origin}/login/device`, {
+type GatewayClient = ReturnType<typeof connect>
+
+function connect(origin: string, request: typeof fetch) {
+  return {
+    origin,
+    async send(path: string, init: RequestInit): Promise<Response> {
+      try {
+        const signal = AbortSignal.timeout(requestTimeoutMs)
+        return await request(origin + path, { ...init, redirect: 'error', signal })
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error)
+        throw new StartError(`${origin} cannot be reached: ${reason}`)
+      }
+    },
+  }
+}
+
+async function begin({ send }: GatewayClient): Promise<Record<string, unknown>> {
+  const response = await send(`/login/device`, {
     method: 'POST',
     body: new URLSearchParams({ device_name: hostname() }),
   })
@@ -87,13 +106,13 @@ async function begin(origin: string): Promise<Record<string, unknown>> {
 }
 
 /** Polls until the user has decided; throws a `StartError` if there will be no key. */
-async function waitForKey(origin: string, started: Record<string, unknown>) {
+async function waitForKey({ send }: GatewayClient, started: Record<string, unknown>) {
   const body = { grant_type: grantType, device_code: String(started['device_code']) }
   const endsAt = performance.now() + Number(started['expires_in']) * 1000
   let intervalS = Number(started['interval'])
   while (performance.now() < endsAt) {
     await Bun.sleep(intervalS * 1000)
-    const response = await send(`${origin}/login/device/token`, {
+    const response = await send(`/login/device/token`, {
       method: 'POST',
       body: new URLSearchParams(body),
     }).catch(() => null)
@@ -112,26 +131,16 @@ async function waitForKey(origin: string, started: Record<string, unknown>) {
 }
 
 /** A key that the gateway does not know any more counts as revoked. */
-async function revoke(origin: string, { key, keyId }: { key: string; keyId: string }) {
-  const response = await send(`${origin}/v1/api-keys/${keyId}`, {
+async function revoke(
+  { origin, send }: GatewayClient,
+  { key, keyId }: { key: string; keyId: string },
+) {
+  const response = await send(`/v1/api-keys/${keyId}`, {
     method: 'DELETE',
     headers: { 'x-api-key': key },
   })
   if (response.ok || response.status === 401 || response.status === 404) return
   throw new StartError(`The key was not revoked: ${origin} answered ${response.status}.`)
-}
-
-async function send(address: string, init: RequestInit): Promise<Response> {
-  try {
-    return await fetch(address, {
-      ...init,
-      redirect: 'error',
-      signal: AbortSignal.timeout(requestTimeoutMs),
-    })
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new StartError(`${new URL(address).origin} cannot be reached: ${reason}`)
-  }
 }
 
 async function readBody(response: Response): Promise<Record<string, unknown>> {

@@ -60,3 +60,38 @@ export async function sessionOf(browser: WebBrowser, url: string) {
     session: session === null ? null : asRecord(session),
   }
 }
+
+const isCallback = ({ pathname }: URL) => pathname === '/login/callback'
+
+/** Logs in up to the callback, which is not opened; `change` alters the request at the provider. */
+export async function untilCallback(
+  { gateway }: LoginWorld,
+  browser: WebBrowser,
+  change = (_: URL) => {},
+): Promise<URL> {
+  const { visited } = await browser.open(`${gateway.url}/login`, {
+    until: ({ pathname }) => pathname === '/auth',
+  })
+  const authorize = visited.at(-1)
+  if (authorize === undefined) throw new Error('the login leads nowhere')
+  change(authorize)
+  const led = await browser.open(authorize.href, { until: isCallback })
+  const callback = led.visited.at(-1)
+  if (callback === undefined || !isCallback(callback)) throw new Error(`no callback: ${callback}`)
+  return callback
+}
+
+/** Opens a callback; resolves with the address where the browser ends. */
+export async function finish(
+  { provider }: LoginWorld,
+  browser: WebBrowser,
+  callback: URL,
+): Promise<string> {
+  const isConsole = ({ pathname }: URL) => pathname.startsWith('/console')
+  const { visited } = await browser.open(callback.href, {
+    until: isConsole,
+    from: provider.issuer,
+  })
+  const end = visited.at(-1)
+  return `${end?.pathname}${end?.search}`
+}
