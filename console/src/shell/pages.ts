@@ -49,6 +49,13 @@ export const pages: readonly PageEntry[] = [
     load: async () => (await import('../pages/installer/installer-page.tsx')).InstallerPage,
   },
   {
+    path: '/usage',
+    title: 'usage.title',
+    icon: 'usage',
+    section: 'operate',
+    load: async () => (await import('../pages/usage/usage-page.tsx')).UsagePage,
+  },
+  {
     path: '/keys',
     title: 'keys.title',
     icon: 'keys',

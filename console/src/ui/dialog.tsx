@@ -25,6 +25,8 @@ export function Dialog({
     const before = document.activeElement
     const element = dialog.current
     element?.showModal()
+    // The first field instead of the button that closes.
+    element?.querySelector<HTMLElement>('.dialog-body :is(input, select, textarea)')?.focus()
     return () => {
       element?.close()
       if (before instanceof HTMLElement && before.isConnected) before.focus()

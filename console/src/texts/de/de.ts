@@ -6,6 +6,7 @@ import { models } from './models.ts'
 import { playground } from './playground.ts'
 import { shell } from './shell.ts'
 import { start } from './start.ts'
+import { usage } from './usage.ts'
 
 export const de: Dictionary = {
   ...shell,
@@ -15,4 +16,5 @@ export const de: Dictionary = {
   ...installer,
   ...keys,
   ...directory,
+  ...usage,
 }

@@ -5,6 +5,7 @@ import { models } from './models.ts'
 import { playground } from './playground.ts'
 import { shell } from './shell.ts'
 import { start } from './start.ts'
+import { usage } from './usage.ts'
 
 export const en = {
   ...shell,
@@ -14,4 +15,5 @@ export const en = {
   ...installer,
   ...keys,
   ...directory,
+  ...usage,
 }
