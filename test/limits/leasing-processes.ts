@@ -4,6 +4,11 @@ import { eventually } from '#test/support/eventually.ts'
 
 const program = join(import.meta.dir, '../support/limits-process/program.ts')
 
+/** In tokens. */
+export type CallSize = { readonly input: number; readonly output: number }
+
+const smallest: CallSize = { input: 1, output: 1 }
+
 export type LeasingProcess = Awaited<ReturnType<typeof startLeasingProcess>>
 
 /** A process of its own with limits on a shared database. */
@@ -37,16 +42,18 @@ export async function startLeasingProcess(options: {
   let isAlive = true
   return {
     isAlive: () => isAlive,
-    begin: (call: string, userId: string) => send(`admit ${call} ${userId}`),
+    begin: (call: string, userId: string, size: CallSize = smallest) =>
+      send(`admit ${call} ${userId} ${size.input} ${size.output}`),
     /** Undefined until the process has decided. */
     outcome: (call: string) => outcomes.get(call),
     /** Whether the call was admitted. */
     async admit(call: string, userId: string): Promise<boolean> {
-      send(`admit ${call} ${userId}`)
+      send(`admit ${call} ${userId} 1 1`)
       await eventually(`a decision on ${call}`, () => outcomes.has(call))
       return outcomes.get(call) ?? false
     },
-    end: (call: string) => send(`end ${call}`),
+    end: (call: string, used: CallSize = smallest) =>
+      send(`end ${call} - ${used.input} ${used.output}`),
     suspend: () => child.kill('SIGSTOP'),
     resume: () => child.kill('SIGCONT'),
     async kill() {

@@ -6,7 +6,8 @@ import { ended, generationCall } from '#test/limits/admitting.ts'
 
 /**
  * A process with limits on a shared database. Reads commands from its input (`admit CALL USER`,
- * `end CALL`) until it ends, and writes `admitted CALL` or `refused CALL`.
+ * `end CALL`, each with input and output tokens) until it ends, and writes `admitted CALL` or
+ * `refused CALL`.
  */
 const { databaseUrl, limits: values, leaseMs } = JSON.parse(process.argv[2] ?? '{}')
 const log = { debug() {}, info() {}, warn() {}, error() {} }
@@ -26,9 +27,9 @@ const limits = createLimits({
 })
 const running = new Map<string, Reservation>()
 
-async function admit(id: string, userId: string): Promise<void> {
+async function admit(id: string, userId: string, size: Size): Promise<void> {
   try {
-    const reservation = await limits.admit(...generationCall({ userId }))
+    const reservation = await limits.admit(...generationCall({ userId }, callOf(id, size)))
     if (reservation !== null) running.set(id, reservation)
     console.log(`admitted ${id}`)
   } catch {
@@ -36,11 +37,19 @@ async function admit(id: string, userId: string): Promise<void> {
   }
 }
 
+type Size = { readonly input: number; readonly output: number }
+
+/** Each call has a model of its own, so the reservation of its output is that of the call. */
+function callOf(id: string, { input, output }: Size) {
+  return { model: id, inputTokens: input, outputTokens: output }
+}
+
 for await (const line of createInterface({ input: process.stdin })) {
-  const [verb, id = '', userId = ''] = line.split(' ')
-  if (verb === 'admit') void admit(id, userId)
+  const [verb, id = '', userId = '', input = '1', output = '1'] = line.split(' ')
+  const size = { input: Number(input), output: Number(output) }
+  if (verb === 'admit') void admit(id, userId, size)
   if (verb === 'end') {
-    running.get(id)?.settle(ended({ input: 1, output: 1 }))
+    running.get(id)?.settle(ended(size))
     running.delete(id)
   }
 }
