@@ -147,6 +147,7 @@ describe('GET /v1/audit-log', () => {
       'group.member.add',
     ])
     expect(await actions(`?actor=${userIdOf('dan')}&action=grou`)).toEqual([])
+    expect(await actions(`?actor=${userIdOf('dan')}&action=gr_up`)).toEqual([])
     expect(await actions(`?resource=${encodeURIComponent(`group:${json.name}`)}`)).toEqual([
       'group.member.add',
       'group.create',

@@ -109,6 +109,11 @@ describe('credentials', () => {
     const key = createApiKey()
     const { body } = await world.send('/who', { bearer: key })
     expect(JSON.stringify(body)).not.toContain(key.slice(10))
+    for (const bearer of [`${key}x`, `x${key}`, `${key}.${key}.${key}`]) {
+      const refusal = await world.send('/who', { bearer })
+      expect(refusal.status).toBe(401)
+      expect(JSON.stringify(refusal.body)).not.toContain(key.slice(10, 30))
+    }
   })
 })
 

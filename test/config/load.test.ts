@@ -234,3 +234,9 @@ test.each(['1.1.9', '1.2.2', '1.3.0', '2.0.0', '1.2', 'latest'])(
     ])
   },
 )
+
+test('clocks may differ by a minute at most', () => {
+  const file = (seconds: number) => fileWith(`[jwt]\nclock_skew_s = ${seconds}\n`)
+  expect(faultsOf({ SLUICE_CONFIG: file(60) })).toEqual([])
+  expect(faultsOf({ SLUICE_CONFIG: file(61) }).join()).toStartWith('jwt.clock_skew_s: ')
+})

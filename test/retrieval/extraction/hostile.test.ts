@@ -22,6 +22,11 @@ describe('an archive', () => {
     expect((await extract(makeArchive([document, ...many.slice(1)]))).text).toBe('hello')
     const long = { name: 'word/long.xml', content: zeros(1), saysBytes: 201 * megabyte }
     expect(await refusalOf(withDocument(long))).toBe('too_large')
+    const noise = crypto.getRandomValues(new Uint8Array(65_536))
+    const content = Buffer.concat(Array.from({ length: 16 }, (_, at) => noise.map((x) => x ^ at)))
+    const parts = ['a', 'b', 'c'].map((name) => ({ name, content, saysBytes: 70 * megabyte }))
+    expect(await refusalOf(withDocument(...parts))).toBe('too_large')
+    expect((await extract(withDocument(...parts.slice(1)))).text).toBe('hello')
     expect(await refusalOf(withDocument({ name: 'b', content: zeros(2 * megabyte) }))).toBe(
       'too_large',
     )
