@@ -9,6 +9,8 @@ import { requestLifecycle } from './http/request-lifecycle.ts'
 import { newId } from './lib/id.ts'
 import { modules, type Services } from './modules.ts'
 import { socketSettings } from './surfaces/responses/websocket.ts'
+import { createAccessLog } from './telemetry/access-log.ts'
+import { observeExchanges } from './telemetry/tracing/request-span.ts'
 
 /** The HTTP application: the request lifecycle and the endpoints of every module. */
 export function buildApp(services: Services) {
@@ -20,7 +22,7 @@ export function buildApp(services: Services) {
   return new Elysia({ handler: { standardHostname: false }, websocket: socketSettings(config) })
     .use(
       requestLifecycle({
-        log,
+        observer: observeExchanges(createAccessLog({ log, mode: () => config.accessLog })),
         newRequestId: () => newId('req_'),
         draining,
         allowedMethods: allowed,
@@ -32,6 +34,7 @@ export function buildApp(services: Services) {
           publicUrl: config.login.publicUrl,
         }),
         metrics: services.httpMetrics,
+        tracer: services.tracer,
       }),
     )
     .use(mountEndpoints(endpoints, services))

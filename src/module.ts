@@ -9,6 +9,7 @@ import type { Log } from './telemetry/log.ts'
 import type { MetricSet } from './telemetry/metric-definition.ts'
 import type { MetricRegistry } from './telemetry/metrics.ts'
 import type { Scrape } from './telemetry/scrape.ts'
+import type { Tracer } from './telemetry/tracing/tracer.ts'
 
 /**
  * One feature of the program: the services that it starts, and the endpoints that it serves.
@@ -65,6 +66,8 @@ export type Foundation = {
   readonly reloads: Reloads
   /** Whether the process was asked to stop. */
   readonly draining: () => boolean
+  /** Null where no traces are exported. */
+  readonly tracer: Tracer | null
 }
 
 /** Declares a module; the types of its services are inferred. */

@@ -33,6 +33,7 @@ import { responsesModule } from './surfaces/responses/module.ts'
 import { createMetricRegistry } from './telemetry/metrics.ts'
 import { addProcessMetrics, observeEventLoop, seriesMax } from './telemetry/process-metrics.ts'
 import { connectMetrics, type SupervisorChannel, scrapeProcess } from './telemetry/scrape.ts'
+import { startTracing } from './telemetry/tracing/start-tracing.ts'
 import { tlsModule } from './tls/module.ts'
 import { translationsModule } from './translations/module.ts'
 import { usageModule } from './usage/module.ts'
@@ -107,12 +108,21 @@ export async function startServices(
   const metrics = createMetricRegistry({ seriesMax })
   addProcessMetrics(metrics, version)
   const link = supervisor === undefined ? null : connectMetrics(metrics, supervisor)
+  const tracing = await startTracing({
+    config: initial.tracing,
+    log,
+    metrics,
+    version,
+    now,
+    fetch,
+  })
   const services: Foundation = {
     reloads: { reload: () => Promise.resolve({ outcome: 'stopping' }) },
     ...given,
     config,
     settings,
     metrics,
+    tracer: tracing?.tracer ?? null,
     scrapeMetrics: link?.scrape ?? scrapeProcess(metrics),
     clock,
     now,
@@ -120,6 +130,7 @@ export async function startServices(
   }
   const closers: (() => void | Promise<void>)[] = [
     () => link?.report(),
+    () => tracing?.close(),
     () => database.close(),
     () => settings.close(),
     observeEventLoop(metrics),

@@ -33,6 +33,8 @@ export const job = pgTable(
     lockedBy: uuid('locked_by'),
     lockedUntil: instant('locked_until'),
     lastError: text('last_error'),
+    /** `traceparent` and `tracestate` of its cause, with a space between; null: none. */
+    trace: text('trace'),
     createdAt: instant('created_at').notNull(),
   },
   (table) => [

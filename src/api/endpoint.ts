@@ -4,6 +4,7 @@ import type { Permission } from '#auth/permissions.ts'
 import type { Principal } from '#auth/principal.ts'
 import type { Scope } from '#auth/scopes.ts'
 import type { ErrorKind } from '#lib/errors.ts'
+import type { Exchange } from '#lib/exchange.ts'
 import type { RequestContext } from '#lib/request-context.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { refusedBySchema } from '#lib/unprocessable.ts'
@@ -103,10 +104,12 @@ export type ResponseSettings = {
 }
 
 /** A request that is not authorised, or not yet. */
-export type PublicContext = Omit<RequestContext, 'principal' | 'keyId'>
+export type PublicContext = Omit<RequestContext, 'principal' | 'keyId'> & {
+  readonly exchange: Exchange
+}
 
 /** The context of an authorised request. */
-export type CallerContext = RequestContext<Principal>
+export type CallerContext = RequestContext<Principal> & { readonly exchange: Exchange }
 
 type QueryOf<Q> =
   Q extends QueryReader<infer T> ? T : Q extends TObject ? Static<Q> : Record<string, never>

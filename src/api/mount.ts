@@ -4,12 +4,16 @@ import { type Access, authorize } from '#auth/guard.ts'
 import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import { type BodyLimits, readJsonBody } from '#http/body.ts'
+import { jsonType } from '#http/error-envelope.ts'
 import { idleTimeoutS, streamTimeoutS } from '#http/long-body.ts'
 import { type HttpMetrics, RouteMetrics } from '#http/metrics.ts'
-import { noteFailedRequest, requestIdOf } from '#http/request-lifecycle.ts'
+import { exchangeOf } from '#http/request-lifecycle.ts'
 import { type ClientAddresses, createClientAddresses } from '#lib/client-address.ts'
 import { AppError } from '#lib/errors.ts'
-import { readTraceContext, type TraceContext } from '#lib/request-context.ts'
+import type { Exchange } from '#lib/exchange.ts'
+import type { TraceContext } from '#lib/trace.ts'
+import { runInTrace } from '#lib/trace-scope.ts'
+import type { Tracer } from '#telemetry/tracing/tracer.ts'
 import { shadowingRoutes } from './allowed-methods.ts'
 import {
   type CallerContext,
@@ -33,6 +37,8 @@ export type MountDeps = {
   httpMetrics?: HttpMetrics
   /** By default no proxy is trusted. */
   clientAddresses?: ClientAddresses
+  /** Null: no traces are exported. */
+  tracer?: Tracer | null
 }
 
 /**
@@ -68,45 +74,44 @@ type Handler = (
 
 function serve(
   endpoint: Endpoint,
-  { auth, config, httpMetrics, clientAddresses = createClientAddresses([]) }: MountDeps,
+  { auth, config, httpMetrics, tracer, clientAddresses = createClientAddresses([]) }: MountDeps,
 ) {
   const { query: querySpec, body: bodySpec } = endpoint
   const handle = endpoint.handle as Handler
   const status = successStatus(endpoint)
   const streamIdleS = streamTimeoutS(config.stream)
   const access = accessOf(endpoint)
-  const { method, path, responses } = endpoint
+  const { method, path } = endpoint
   const route = httpMetrics === undefined ? null : new RouteMetrics(httpMetrics, method, path)
   const hasParams = path.includes(':')
-  const isSocket = 101 in responses
   return async ({ request, set, server, params }: ElysiaInput) => {
-    const receivedAtMs = performance.now()
+    const exchange = exchangeOf(set)
+    exchange.route = path
+    exchange.meter = route
     let context: PublicContext | CallerContext | null = null
     try {
-      context = await openContext(access, auth, {
-        request,
-        receivedAtMs,
-        set,
-        server,
-        clientAddresses,
-      })
+      context = await openContext(access, auth, { request, exchange, server, clientAddresses })
       if (hasParams) requireDecoded(params)
       endpoint.before?.(set)
       // Receiving a body and generating a response may take long; their own deadlines apply.
       if (bodySpec !== undefined) server?.timeout(request, 0)
       const query = querySpec === undefined ? {} : readQuery(querySpec, searchOf(request.url))
-      const body = bodySpec?.kind === 'json' ? await readBody(bodySpec, request, config) : undefined
-      const result = await handle({ params, query, body, context, request, set, server })
+      const body =
+        bodySpec?.kind === 'json' ? await readBody(bodySpec, context, request, config) : undefined
+      const input = { params, query, body, context, request, set, server }
+      const { trace } = exchange
+      // Jobs continue the trace of the request that adds them.
+      const addsJobs = tracer != null && trace !== null && method !== 'GET'
+      const result = await (addsJobs ? runInTrace(trace, () => handle(input)) : handle(input))
       if (bodySpec !== undefined) {
         server?.timeout(request, result instanceof Response ? streamIdleS : idleTimeoutS)
       }
+      if (bodySpec?.kind === 'raw') noteLength(exchange, request)
       if (status !== null) set.status = status
-      // Its handler has no result if it has upgraded the connection.
-      const isUpgraded = isSocket && result === undefined
-      route?.ended(isUpgraded ? 101 : statusOf(result, set), receivedAtMs)
-      return result
+      const sent = respond(exchange, set, result)
+      route?.ended(exchange.status, exchange.receivedAtMs)
+      return sent
     } catch (error) {
-      noteFailedRequest(request, { context, route, receivedAtMs })
       if (bodySpec !== undefined && context !== null) server?.timeout(request, idleTimeoutS)
       throw error
     }
@@ -130,8 +135,8 @@ function accessOf(endpoint: Endpoint): EndpointAccess | null {
 
 type EndpointAccess = Access & { readonly needsToken: boolean }
 
-type Arrival = Pick<ElysiaInput, 'request' | 'set' | 'server'> & {
-  readonly receivedAtMs: number
+type Arrival = Pick<ElysiaInput, 'request' | 'server'> & {
+  readonly exchange: Exchange
   readonly clientAddresses: ClientAddresses
 }
 
@@ -140,51 +145,91 @@ async function openContext(
   auth: MountDeps['auth'],
   arrival: Arrival,
 ): Promise<PublicContext | CallerContext> {
-  const requestId = requestIdOf(arrival.set)
-  if (access === null) return new RequestScope(requestId, arrival)
-  const principal = await authorize(auth, arrival.request, access, arrival.server)
+  const { exchange, request, server } = arrival
+  // Later the connection may be gone, and with it the address.
+  exchange.clientAddress = arrival.clientAddresses.of(request, server)
+  if (access === null) return new RequestScope(exchange, request)
+  const principal = await authorize(auth, request, access, server)
+  exchange.identify(principal)
   if (access.needsToken) requireToken(principal)
-  return new CallerScope(requestId, arrival, principal)
+  return new CallerScope(exchange, request, principal)
 }
 
 /** Reads from the request only what is asked for: a signal, for one, is made with its first use. */
 class RequestScope implements PublicContext {
-  readonly requestId: string
-  readonly receivedAtMs: number
-  readonly #arrival: Arrival
+  readonly exchange: Exchange
+  readonly #request: Request
 
-  constructor(requestId: string, arrival: Arrival) {
-    this.requestId = requestId
-    this.receivedAtMs = arrival.receivedAtMs
-    this.#arrival = arrival
+  constructor(exchange: Exchange, request: Request) {
+    this.exchange = exchange
+    this.#request = request
+  }
+
+  get requestId(): string {
+    return this.exchange.requestId
+  }
+
+  get receivedAtMs(): number {
+    return this.exchange.receivedAtMs
   }
 
   get signal(): AbortSignal {
-    return this.#arrival.request.signal
+    return this.#request.signal
   }
 
   get trace(): TraceContext | null {
-    return readTraceContext(this.#arrival.request.headers)
+    return this.exchange.trace
   }
 
   get clientAddress(): string | null {
-    const { clientAddresses, request, server } = this.#arrival
-    return clientAddresses.of(request, server)
+    return this.exchange.clientAddress
   }
 }
 
 class CallerScope extends RequestScope implements CallerContext {
   readonly principal: Principal
 
-  constructor(requestId: string, arrival: Arrival, principal: Principal) {
-    super(requestId, arrival)
+  constructor(exchange: Exchange, request: Request, principal: Principal) {
+    super(exchange, request)
     this.principal = principal
   }
 
   get keyId(): string | null {
-    const { credential } = this.principal
-    return credential.kind === 'api-key' ? credential.keyId : null
+    return this.exchange.keyId
   }
+}
+
+/** Of a body that the handler has read by itself. */
+function noteLength(exchange: Exchange, request: Request): void {
+  const length = request.headers.get('content-length')
+  if (length !== null) exchange.bytesIn = Number(length)
+}
+
+/** Ends the exchange, unless a stream or a socket does so later. */
+function respond(exchange: Exchange, set: ResponseSettings, result: unknown): unknown {
+  if (result instanceof Response) {
+    exchange.status = result.status
+    if (exchange.isOpen) return result
+    const length = result.headers.get('content-length')
+    if (length !== null) exchange.bytesOut = Number(length)
+    else if (result.status === 304) exchange.bytesOut = 0
+    exchange.end()
+    return result
+  }
+  if (exchange.isOpen) return result
+  exchange.status = Number(set.status ?? 200)
+  exchange.bytesOut = 0
+  const body = result === undefined ? result : renderJson(exchange, set, result)
+  exchange.end()
+  return body
+}
+
+/** Twice as fast as leaving it to the framework, and the length is known. */
+function renderJson(exchange: Exchange, set: ResponseSettings, value: unknown): string {
+  const text = JSON.stringify(value)
+  exchange.bytesOut = Buffer.byteLength(text)
+  set.headers['content-type'] = jsonType
+  return text
 }
 
 /** A leaked key must not be able to create more of them. */
@@ -195,22 +240,22 @@ function requireToken({ credential }: Principal): void {
 
 async function readBody(
   { bytesMax, isOptional, read }: JsonBody<unknown>,
+  { exchange }: PublicContext,
   request: Request,
   { limits, files }: MountDeps['config'],
 ): Promise<unknown> {
   if (isOptional && request.body === null) return undefined
-  const body = await readJsonBody(request, {
-    requestBytesMax: Math.min(bytesMax, limits.requestBytesMax),
-    jsonDepthMax: limits.jsonDepthMax,
-    gapMs: files.uploadGapMs,
-    totalMs: files.uploadMs,
-  })
+  const body = await readJsonBody(
+    request,
+    {
+      requestBytesMax: Math.min(bytesMax, limits.requestBytesMax),
+      jsonDepthMax: limits.jsonDepthMax,
+      gapMs: files.uploadGapMs,
+      totalMs: files.uploadMs,
+    },
+    exchange,
+  )
   return read(body)
-}
-
-function statusOf(result: unknown, { status }: ResponseSettings): number {
-  if (result instanceof Response) return result.status
-  return typeof status === 'number' ? status : 200
 }
 
 /** The only success status of an endpoint where that is not 200; otherwise null. */

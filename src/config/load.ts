@@ -11,6 +11,7 @@ import { modelsFaults } from '#models/config.ts'
 import { sealingFaults } from '#sealing/config.ts'
 import { loginFaults } from '#sessions/config.ts'
 import { speechFaults } from '#speech/config.ts'
+import { tracingFaults } from '#telemetry/tracing/config.ts'
 import { tlsFaults } from '#tls/config.ts'
 import { translationsFaults } from '#translations/config.ts'
 import { type ConfigFile, parseConfigFile, readConfigFile } from './config-file.ts'
@@ -48,6 +49,7 @@ const keyChecks: readonly ConfigCheck[] = [
   hostedToolFaults,
   speechFaults,
   translationsFaults,
+  tracingFaults,
 ]
 
 /** The configuration of this process. Only this file reads the environment. */

@@ -36,12 +36,14 @@ export function overlayEnvironment(
   }
 }
 
-/** Converts numbers; any other text fails validation. */
+/** Converts numbers and booleans; any other text fails validation. */
 function fromText(schema: TSchema, text: string): unknown {
   const isNumber =
     (schema['type'] === 'integer' && /^-?\d+$/.test(text)) ||
     (schema['type'] === 'number' && /^-?\d+(\.\d+)?$/.test(text))
-  return isNumber ? Number(text) : text
+  if (isNumber) return Number(text)
+  const isFlag = schema['type'] === 'boolean' && /^(true|false)$/i.test(text)
+  return isFlag ? text.toLowerCase() === 'true' : text
 }
 
 /** SLUICE_UPSTREAM_URL and its companions: one upstream without a file. */

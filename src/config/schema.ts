@@ -16,6 +16,7 @@ import { sealingKeys } from '#sealing/config.ts'
 import { loginKeys } from '#sessions/config.ts'
 import { speechKeys } from '#speech/config.ts'
 import { storageKeys } from '#storage/config.ts'
+import { tracingKeys } from '#telemetry/tracing/config.ts'
 import { tlsKeys } from '#tls/config.ts'
 import { translationsKeys } from '#translations/config.ts'
 import { usageKeys } from '#usage/config.ts'
@@ -80,6 +81,13 @@ export const configSchema = Type.Object(
       choice('One JSON object per line, or readable text.', ['json', 'text'], {
         env: 'LOG_FORMAT',
       }),
+    ),
+    accessLog: reloading(
+      choice(
+        'Requests that have a line in the log: all, only those that did not complete, or none. Status 500 and above always has one.',
+        ['all', 'errors', 'off'],
+        { env: 'SLUICE_ACCESS_LOG' },
+      ),
     ),
     stream: section('Streams to clients.', {
       heartbeatMs: whole('Heartbeat interval of a silent stream.', {
@@ -155,6 +163,7 @@ export const configSchema = Type.Object(
     ...usageKeys,
     ...metricsKeys,
     ...docsKeys,
+    ...tracingKeys,
     ...consoleKeys,
   },
   { additionalProperties: false },

@@ -1,4 +1,5 @@
 import { AppError } from '#lib/errors.ts'
+import type { Exchange } from '#lib/exchange.ts'
 import { bodyTooLarge, checkEncoding, decompressBody } from './content-encoding.ts'
 import { type BodyDeadlines, clientClosed, readEncodedBody, withinMs } from './long-body.ts'
 
@@ -23,10 +24,12 @@ const shortBodyBytes = 4_096
 export async function readJsonBody(
   request: Request,
   limits: BodyLimits & BodyDeadlines,
+  exchange?: Pick<Exchange, 'addBytesIn'>,
 ): Promise<unknown> {
   const encoding = request.headers.get('content-encoding') ?? 'identity'
   checkEncoding(encoding)
   const received = await readBytes(request, limits)
+  exchange?.addBytesIn(received.length)
   const bytes = await decompressBody(received, encoding, limits.requestBytesMax)
   if (bytes.length === 0) {
     throw new AppError('malformed_json', 'The request body is empty; send a JSON object.')

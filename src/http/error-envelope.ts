@@ -11,17 +11,29 @@ export function errorResponse(
   const isMessages = isMessagesPath(path)
   setRateLimitHeaders(headers, error.rateLimits ?? null, isMessages ? 'messages' : 'responses')
   if (!isMessages) {
-    return Response.json(renderError(error), { status: error.status, headers })
+    return jsonResponse(renderError(error), error.status, headers)
   }
   const own = { ...headers, 'request-id': requestId }
   const { relay } = error
   if (relay !== undefined) {
     const type = { 'content-type': relay.contentType }
-    return new Response(relay.body, { status: relay.status, headers: { ...own, ...type } })
+    return textResponse(relay.body, relay.status, { ...own, ...type })
   }
   const body = { ...renderMessagesError(error), request_id: requestId }
-  return Response.json(body, { status: statusForMessages(error), headers: own })
+  return jsonResponse(body, statusForMessages(error), own)
 }
+
+function jsonResponse(body: unknown, status: number, headers: Record<string, string>): Response {
+  return textResponse(JSON.stringify(body), status, { ...headers, 'content-type': jsonType })
+}
+
+/** With its length, which the log line contains. */
+function textResponse(body: string, status: number, headers: Record<string, string>): Response {
+  const length = { 'content-length': String(Buffer.byteLength(body)) }
+  return new Response(body, { status, headers: { ...headers, ...length } })
+}
+
+export const jsonType = 'application/json;charset=utf-8'
 
 /** Whether a path belongs to the Messages surface. */
 export function isMessagesPath(path: string): boolean {

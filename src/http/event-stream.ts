@@ -1,4 +1,5 @@
 import { AppError, toAppError } from '#lib/errors.ts'
+import type { Exchange } from '#lib/exchange.ts'
 import { type Failure, pull, type Subscriber } from '#lib/pull-iterator.ts'
 import { orAfter } from '#lib/time-limit.ts'
 
@@ -32,18 +33,22 @@ const headers = {
  * A text/event-stream response with backpressure. It starts with the first item, or with `open` if
  * that takes longer than one heartbeat; a failure before the start is thrown and becomes an HTTP
  * status. Each read of the source waits for the previous write, so a slow client slows the source
- * and at most one item is in memory. `closing` follows the last frame.
+ * and at most one item is in memory. `closing` follows the last frame, and then the exchange ends.
  */
 export async function streamEvents<T>(
   source: FrameSource<T>,
-  { closing, ...pace }: StreamPace & { closing: string },
+  { closing, exchange, ...pace }: StreamPace & { closing: string; exchange: Exchange | undefined },
 ): Promise<Response> {
   const begun = await beginStream(source, pace)
+  if (exchange !== undefined) exchange.isOpen = true
   // Bun's direct streams are the cheapest writer; the platform's types do not have them.
   const direct: DirectSource = {
     type: 'direct',
-    pull: (sink) => begun.pump(sink, closing),
-    cancel: () => source.abandon(),
+    pull: (sink) => begun.pump(sink, closing, exchange),
+    cancel() {
+      source.abandon()
+      exchange?.abandon()
+    },
   }
   return new Response(new ReadableStream(direct), { headers })
 }
@@ -60,7 +65,7 @@ export type FrameSink = {
 export async function beginStream<T>(
   source: FrameSource<T>,
   pace: StreamPace,
-): Promise<{ pump(sink: FrameSink, closing: string): Promise<void> }> {
+): Promise<{ pump(sink: FrameSink, closing: string, exchange?: Exchange): Promise<void> }> {
   const { keepAlive } = source
   const first = source.items.next()
   const arrived = first.then(() => true)
@@ -68,8 +73,8 @@ export async function beginStream<T>(
     keepAlive === null ? await arrived : await orAfter(arrived, pace.heartbeatMs, false)
   const opening = isEarly || keepAlive === null ? '' : keepAlive.open()
   return {
-    pump(sink, closing) {
-      const writer = new ClientWriter(source, pace, sink)
+    pump(sink, closing, exchange) {
+      const writer = new ClientWriter(source, pace, { sink, exchange: exchange ?? null })
       return new Pump(source, writer, closing).run(first, opening)
     },
   }
@@ -147,6 +152,7 @@ class ClientWriter {
   readonly #source: Pick<FrameSource<unknown>, 'keepAlive' | 'abandon'>
   readonly #pace: StreamPace
   readonly #sink: FrameSink
+  readonly #exchange: Exchange | null
   #open = true
   #waiting = false
   #stalled = false
@@ -157,11 +163,12 @@ class ClientWriter {
   constructor(
     source: Pick<FrameSource<unknown>, 'keepAlive' | 'abandon'>,
     pace: StreamPace,
-    sink: FrameSink,
+    { sink, exchange }: { sink: FrameSink; exchange: Exchange | null },
   ) {
     this.#source = source
     this.#pace = pace
     this.#sink = sink
+    this.#exchange = exchange
     if (source.keepAlive !== null) this.#timer = setTimeout(() => this.#beat(), pace.heartbeatMs)
   }
 
@@ -176,6 +183,7 @@ class ClientWriter {
     const written = this.#sink.write(frames)
     if (typeof written !== 'number') return this.#waitForClient(written)
     if (written === 0) this.#abandon()
+    else this.#exchange?.addBytesOut(written)
     return undefined
   }
 
@@ -186,6 +194,7 @@ class ClientWriter {
     if (this.#stalled)
       this.#sink.close(new AppError('client_closed', 'The client stopped reading.'))
     else this.#sink.end()
+    this.#exchange?.end()
   }
 
   #beat() {
@@ -204,7 +213,9 @@ class ClientWriter {
       this.#abandon()
     }, this.#pace.readerStallMs)
     try {
-      if ((await Promise.race([written, this.#abandoned.promise])) === 0) this.#abandon()
+      const bytes = await Promise.race([written, this.#abandoned.promise])
+      if (bytes === 0) this.#abandon()
+      else this.#exchange?.addBytesOut(bytes)
     } catch {
       this.#abandon()
     } finally {
@@ -216,6 +227,7 @@ class ClientWriter {
   #abandon() {
     if (!this.#open) return
     this.#open = false
+    if (this.#exchange !== null) this.#exchange.wasAbandoned = true
     this.#abandoned.resolve(0)
     this.#source.abandon()
   }

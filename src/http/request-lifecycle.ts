@@ -1,17 +1,19 @@
 import { Elysia } from 'elysia'
 import type { Cors } from '#edges/cors.ts'
+import { assert } from '#lib/assert.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
-import { type RequestFacts, requestFields } from '#lib/request-context.ts'
-import type { Log } from '#telemetry/log.ts'
+import { Exchange, type ExchangeObserver } from '#lib/exchange.ts'
+import { readTraceContext, type TraceContext } from '#lib/trace.ts'
+import type { Tracer } from '#telemetry/tracing/tracer.ts'
 import { errorResponse, isMessagesPath } from './error-envelope.ts'
-import { countUnmatched, type HttpMetrics, type RouteMetrics } from './metrics.ts'
+import { countUnmatched, type HttpMetrics } from './metrics.ts'
 
 /**
- * Gives every request its id, refuses requests while draining, and turns errors into responses and
- * log lines. It is registered first, because hooks apply to later routes only.
+ * Begins the exchange of every request, refuses requests while draining, and turns errors into
+ * responses. It is registered first, because hooks apply to later routes only.
  */
 export function requestLifecycle(deps: {
-  log: Log
+  observer: ExchangeObserver
   newRequestId: () => string
   draining: () => boolean
   /** The methods that a path is served for; without it, every unknown endpoint is 404. */
@@ -20,29 +22,35 @@ export function requestLifecycle(deps: {
   /** Of every response that has no others of these names. */
   securityHeaders?: Readonly<Record<string, string>>
   cors?: Cors | null
+  /** Null: the trace of the client is passed on. */
+  tracer?: Tracer | null
 }) {
   const { cors = null, securityHeaders = {} } = deps
   return new Elysia({ name: 'request-lifecycle' })
     .headers(securityHeaders)
     .onRequest(({ request, set, server }) => {
       const requestId = deps.newRequestId()
+      const path = pathOf(request.url)
+      const { method } = request
+      const settings: Settings = set
+      settings.exchange = new Exchange(deps.observer, { requestId, method, path })
+      settings.exchange.isProbe = probes.includes(path)
+      settings.exchange.trace = traceOf(deps.tracer ?? null, settings.exchange, request.headers)
       set.headers['x-request-id'] = requestId
-      if (isMessagesPath(pathOf(request.url))) set.headers['request-id'] = requestId
-      const early =
-        cors?.receive({
-          request,
-          path: pathOf(request.url),
-          headers: set.headers,
-          peers: server,
-        }) ?? null
+      if (isMessagesPath(path)) set.headers['request-id'] = requestId
+      const early = cors?.receive({ request, path, headers: set.headers, peers: server }) ?? null
       // Bun joins repeated headers; a repeated Host is an attempt at request smuggling.
       if (request.headers.get('host')?.includes(',')) {
         throw new AppError('invalid_request', 'The request has more than one Host header.')
       }
-      if (deps.draining() && !isProbe(request.url)) {
+      if (deps.draining() && !settings.exchange.isProbe) {
         throw new AppError('draining', 'The server is shutting down.', { retryAfterS: 1 })
       }
-      return early ?? undefined
+      if (early === null) return undefined
+      settings.exchange.status = early.status
+      settings.exchange.bytesOut = 0
+      settings.exchange.end()
+      return early
     })
     .onError(({ error, code, set, request, path }) => {
       const { method } = request
@@ -50,37 +58,39 @@ export function requestLifecycle(deps: {
         code === 'NOT_FOUND'
           ? unknownEndpoint(method, path, deps.allowedMethods?.(path) ?? [])
           : fromFramework(error, code)
-      const requestId = requestIdOf(set)
-      const response = errorResponse(failure, { path, requestId })
-      const failed = failedRequests.get(request)
-      const context = failed?.context ?? { requestId }
-      logFailure(deps.log, failure, { context, method, path, status: response.status })
-      if (failed !== undefined) failed.route?.ended(response.status, failed.receivedAtMs)
+      const exchange = exchangeOf(set)
+      const response = errorResponse(failure, { path, requestId: exchange.requestId })
+      exchange.error = failure
+      exchange.status = response.status
+      exchange.bytesOut = Number(response.headers.get('content-length') ?? 0)
+      exchange.end()
+      if (exchange.meter !== null) exchange.meter.ended(response.status, exchange.receivedAtMs)
       else if (deps.metrics !== undefined) countUnmatched(deps.metrics, method, response.status)
       return response
     })
     .as('global')
 }
 
-type FailedRequest = {
-  /** Null before the request was authorised. */
-  readonly context: RequestFacts | null
-  readonly route: RouteMetrics | null
-  readonly receivedAtMs: number
+/** The trace of a request, and its first span if the trace is sampled. Probes have none. */
+function traceOf(
+  tracer: Tracer | null,
+  { isProbe, method, path, receivedAtMs, requestId }: Exchange,
+  headers: Headers,
+): TraceContext | null {
+  if (tracer === null || isProbe) return readTraceContext(headers)
+  return tracer.accept(headers, method, () => ({
+    kind: 'server',
+    startedAtMs: receivedAtMs,
+    attributes: {
+      'http.request.method': method,
+      'url.path': path,
+      'sluice.request.id': requestId,
+    },
+  }))
 }
 
-/** What Elysia's error handler cannot see otherwise. Written only when a request fails. */
-const failedRequests = new WeakMap<Request, FailedRequest>()
-
-/** Makes the error handler log who sent a request that failed, and count it for its route. */
-export function noteFailedRequest(request: Request, failed: FailedRequest): void {
-  failedRequests.set(request, failed)
-}
-
-function isProbe(url: string): boolean {
-  const path = pathOf(url)
-  return path === '/livez' || path === '/readyz' || path === '/metrics'
-}
+/** Of orchestrators and of Prometheus. */
+const probes = ['/livez', '/readyz', '/metrics']
 
 /** Cheaper than a parsed URL, which every request would pay for. */
 function pathOf(url: string): string {
@@ -111,24 +121,11 @@ function fromFramework(error: unknown, code: string | number): AppError {
   return toAppError(error)
 }
 
-export function logFailure(
-  log: Log,
-  failure: AppError,
-  request: { context: RequestFacts; method: string; path: string; status?: number },
-): void {
-  const fields = {
-    ...requestFields(request.context),
-    method: request.method,
-    path: request.path,
-    status: request.status ?? failure.status,
-    kind: failure.kind,
-    reason: failure.message,
-  }
-  if (failure.status >= 500) log.error('request failed', { ...fields, cause: failure.cause })
-  else log.info('request refused', fields)
-}
+/** What a request takes along in Elysia's own object, which exists for each request anyway. */
+type Settings = { readonly headers: Record<string, unknown>; exchange?: Exchange }
 
-/** The id of the current request, as the client finds it in `x-request-id`. */
-export function requestIdOf(set: { headers: Record<string, unknown> }): string {
-  return String(set.headers['x-request-id'] ?? '')
+/** The exchange of the current request. */
+export function exchangeOf(set: Settings): Exchange {
+  assert(set.exchange, 'the request lifecycle comes first')
+  return set.exchange
 }

@@ -1,8 +1,10 @@
 import type { Cancellation } from '#lib/cancellation.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
+import { newId } from '#lib/id.ts'
 import type { RequestContext } from '#lib/request-context.ts'
 import type { InferenceDeps } from './inference.ts'
 import type { Slot } from './routing/slot.ts'
+import type { RequestIdentity } from './transport.ts'
 import type { Adapter, AdapterContext } from './upstream.ts'
 import { hideUpstreamIn } from './upstream-error.ts'
 
@@ -28,7 +30,16 @@ export async function runAttempt<T>(
   const expire = () => signal.abort(firstEventTimeout(limitMs))
   const timer = streamed ? setTimeout(expire, limitMs) : undefined
   try {
-    const context = { upstream, model, transport, limits, signal, requestContext, streamed }
+    const context: AdapterContext = {
+      upstream,
+      model,
+      transport,
+      limits,
+      signal,
+      identity: identityOf(slot, requestContext),
+      requestContext,
+      streamed,
+    }
     const result = await run(adapters[upstream.kind], context)
     slot.answered()
     return result
@@ -38,6 +49,16 @@ export async function runAttempt<T>(
     throw failure
   } finally {
     clearTimeout(timer)
+  }
+}
+
+function identityOf(
+  { span }: Slot,
+  { exchange, requestId, trace }: RequestContext,
+): RequestIdentity {
+  return {
+    requestId: exchange?.nextUpstreamId() ?? `${requestId}-${newId('')}`,
+    trace: span ?? trace,
   }
 }
 

@@ -42,6 +42,7 @@ export function createCallReport({ log, metrics, keySeriesMax }: CallReportDeps)
   const generationsOf = createGenerationSeries(metrics, tokenUsage)
   const countForKey = keySeriesMax === null ? null : createKeySeries(metrics, keySeriesMax)
 
+  /** Of a call without a request, or that outlives it: background responses, ingestion, probes. */
   function logEnd(record: CallRecord, upstream: string): void {
     const { error, usage, outcome, firstEventMs, durationMs } = record
     // Ingestion embeds thousands of batches; only generations are worth a line each by default.
@@ -81,7 +82,7 @@ export function createCallReport({ log, metrics, keySeriesMax }: CallReportDeps)
     callEnded(record: CallRecord, isStreamed: boolean) {
       const { target, usage } = record
       const upstream = target?.upstream.name ?? ''
-      logEnd(record, upstream)
+      if (!record.isReported) logEnd(record, upstream)
       const operation = operations[record.kind]
       if (operation === null) return
       countForKey?.(record)

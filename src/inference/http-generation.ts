@@ -153,7 +153,7 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
    * request is sent again if that can help.
    */
   async #request(): Promise<Answered> {
-    const { transport, upstream, signal } = this.#context
+    const { identity, transport, upstream, signal } = this.#context
     const target = targetName(this.#context)
     let streamed = this.#context.streamed || streamingTargets.get(target) === true
     let prepared = this.#prepare(streamed)
@@ -166,8 +166,10 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
         method: 'POST',
         headers: headers ?? requestHeaders(upstream, acceptOf(streamed)),
         body,
+        identity,
         signal,
       })
+      identity?.trace?.span?.set({ 'http.response.status_code': response.status })
       if (isSuccess(response)) {
         prepared.accepted?.()
         if (!isLearned) streamingTargets.set(target, true)

@@ -1,7 +1,9 @@
 import { Cancellation } from '#lib/cancellation.ts'
 import { sleep } from '#lib/deadline.ts'
 import type { AppError } from '#lib/errors.ts'
+import type { Span } from '#lib/trace.ts'
 import { failureOf, runAttempt } from './attempt.ts'
+import { endCallSpan, OutputContent, startAttemptSpan, startCallSpan } from './call-spans.ts'
 import type { EventBatch, Usage } from './events.ts'
 import type { InferenceDeps, ModelCall, Reservation, Surface } from './inference.ts'
 import { pauseBeforeRetryMs, permanentKinds, type RetryPolicy } from './retry.ts'
@@ -45,6 +47,8 @@ export type CallRecord = {
   durationMs: number
   /** `performance.now()` of the end. */
   endedAtMs: number
+  /** Whether the log line of its request contains it. */
+  isReported: boolean
 }
 
 /** The name in the catalogue of the model that served the call, which may be a fallback. */
@@ -76,6 +80,10 @@ export class OpenCall {
   /** Of the attempt that succeeded. */
   #slot: Slot | null = null
   readonly #startedAtMs = performance.now()
+  #hasBegun = false
+  /** Null where the trace is not sampled. */
+  #span: Span | null = null
+  #output: OutputContent | null = null
 
   constructor(kind: CallKind, model: string, call: ModelCall) {
     const { requestId, principal, keyId } = call.context
@@ -101,6 +109,7 @@ export class OpenCall {
       firstEventMs: null,
       durationMs: 0,
       endedAtMs: 0,
+      isReported: false,
     }
   }
 
@@ -113,6 +122,7 @@ export class OpenCall {
 
   output(batch: EventBatch) {
     this.record.firstEventMs ??= performance.now() - this.#startedAtMs
+    if (this.#output !== null) this.#output.add(batch)
     const last = batch.at(-1)
     if (last?.type === 'finish') this.complete(last.usage)
   }
@@ -139,6 +149,10 @@ export class OpenCall {
     this.record.endedAtMs = endedAtMs
     this.record.durationMs = endedAtMs - this.#startedAtMs
     this.reservation?.settle(this.record)
+    if (this.#span !== null) endCallSpan(this.#span, this.record, this.#output)
+    if (this.#hasBegun) {
+      this.record.isReported = this.#call.context.exchange?.callEnded(this.record) ?? false
+    }
     return this.record
   }
 
@@ -148,6 +162,10 @@ export class OpenCall {
    */
   async attempt<T>(deps: InferenceDeps, options: AttemptOptions, run: Run<T>): Promise<T> {
     const { router } = deps
+    this.#hasBegun = true
+    this.#call.context.exchange?.workStarted()
+    this.#span = startCallSpan(this.record, this.#call, this.#startedAtMs)
+    if (this.#span !== null) this.#output = new OutputContent(this.#span)
     let call = withFittingTargets(this.#call)
     let tried = nothingTried
     for (let retries = 0; ; retries++) {
@@ -196,6 +214,9 @@ export class OpenCall {
     slot.form = formOf(kind, streamed)
     this.record.target = slot.target
     const requestContext = this.#call.context
+    if (this.#span !== null) {
+      slot.span = startAttemptSpan(this.#span, slot, this.record.retries)
+    }
     return runAttempt(deps, { slot, signal, requestContext, limitMs, streamed }, run)
   }
 

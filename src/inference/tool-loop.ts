@@ -8,6 +8,7 @@ import type { Generate, GenerationJob } from './inference.ts'
 import type { GenerationRequest, RequestItem } from './request.ts'
 import { Budget, normaliseChoice, runConcurrently, withoutRequirement } from './tool-loop/budget.ts'
 import type { HostedCall, HostedOutcome, HostedTools } from './tool-loop/hosted-tools.ts'
+import { noteOutcome, startToolSpan } from './tool-loop/tool-span.ts'
 import { callEvents, outcomeEvents, Turn } from './tool-loop/turn.ts'
 
 export type ToolLoopLimits = {
@@ -107,11 +108,19 @@ function createRunner(context: RequestContext): Loop['run'] {
   })
   aborted.catch(() => {})
   return async (call, args) => {
+    const span = startToolSpan(context, call, args)
+    const own = span === null ? context : { ...context, trace: span }
     try {
-      return await Promise.race([call.run(args, context), aborted])
+      const outcome = await Promise.race([call.run(args, own), aborted])
+      if (span !== null) noteOutcome(span, outcome)
+      return outcome
     } catch (error) {
+      const { kind, message } = failureOf(error)
+      span?.fail(kind, message)
       if (signal.aborted) throw error
       return call.refuse(args, 'The tool failed.')
+    } finally {
+      span?.end()
     }
   }
 }

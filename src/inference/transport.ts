@@ -1,9 +1,18 @@
 import type { CancelSignal } from '#lib/cancellation.ts'
 import type { PullIterator } from '#lib/pull-iterator.ts'
+import type { TraceContext } from '#lib/trace.ts'
 
 /** Sends requests to upstreams: returns the response head, then its body as chunks that are pulled. */
 export type Transport = {
   send(request: UpstreamHttpRequest): Promise<UpstreamHttpResponse>
+}
+
+/** What the upstream is told of the request that it serves, unless `headers` say otherwise. */
+export type RequestIdentity = {
+  /** `x-request-id`; each attempt has its own. */
+  readonly requestId: string
+  /** `traceparent` and `tracestate`. */
+  readonly trace: TraceContext | null
 }
 
 export type UpstreamHttpRequest = {
@@ -13,6 +22,7 @@ export type UpstreamHttpRequest = {
   readonly method: 'GET' | 'POST'
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array
+  readonly identity?: RequestIdentity | undefined
   /** Closes the connection within the same tick, also while `send` or a read is pending. */
   readonly signal: CancelSignal
 }

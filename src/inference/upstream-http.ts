@@ -137,16 +137,19 @@ export function readCount(value: unknown): number {
   return typeof value === 'number' ? value : Number.NaN
 }
 
-function sendJson(
-  { upstream, transport, signal }: UpstreamContext,
+async function sendJson(
+  { identity, upstream, transport, signal }: UpstreamContext,
   { url, body, headers }: CounterRequest,
 ): Promise<UpstreamHttpResponse> {
-  return transport.send({
+  const response = await transport.send({
     upstream: upstream.name,
     url,
     method: 'POST',
     headers: headers ?? requestHeaders(upstream, 'application/json'),
     body: JSON.stringify(body),
+    identity,
     signal,
   })
+  identity?.trace?.span?.set({ 'http.response.status_code': response.status })
+  return response
 }

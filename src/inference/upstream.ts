@@ -4,7 +4,7 @@ import type { EmbeddingInput, Embeddings } from './embeddings.ts'
 import type { EventBatch } from './events.ts'
 import type { GenerationRequest } from './request.ts'
 import type { RerankInput, RerankResult } from './rerank.ts'
-import type { Transport } from './transport.ts'
+import type { RequestIdentity, Transport } from './transport.ts'
 import type { UpstreamKind } from './upstreams/index.ts'
 
 /** A configured inference endpoint. */
@@ -83,6 +83,8 @@ export type Target = {
 export type UpstreamContext = {
   readonly upstream: Upstream
   readonly transport: Transport
+  /** Absent in the gateway's own requests, such as those for lists of models. */
+  readonly identity?: RequestIdentity | undefined
   /** Aborts the upstream request immediately. */
   readonly signal: CancelSignal
   readonly limits: AdapterLimits

@@ -1,7 +1,9 @@
 import type { Database, Transaction } from '#db/client.ts'
 import { repeat } from '#lib/repeat.ts'
 import { orAfter } from '#lib/time-limit.ts'
+import type { TraceContext } from '#lib/trace.ts'
 import type { Log } from '#telemetry/log.ts'
+import type { Tracer } from '#telemetry/tracing/tracer.ts'
 import { createJobRunner, type OnAttempted } from './runner.ts'
 import { createJobStore } from './store.ts'
 
@@ -60,6 +62,8 @@ export type RunningJob = {
   /** 1 at the first attempt. */
   readonly attempt: number
   readonly signal: AbortSignal
+  /** For the contexts of its work. */
+  readonly trace: TraceContext | null
 }
 
 export type JobTimings = {
@@ -75,6 +79,8 @@ export type JobsDeps = {
   database: Pick<Database, 'drizzle' | 'listen' | 'notifyOnCommit'>
   log: Pick<Log, 'debug' | 'warn' | 'error'>
   timings?: Partial<JobTimings>
+  /** Absent: jobs have no spans. */
+  tracer?: Tracer | null
   onAttempted?: OnAttempted
 }
 
@@ -94,6 +100,7 @@ export async function createJobs(deps: JobsDeps) {
   const runner = createJobRunner({
     store,
     log,
+    tracer: deps.tracer ?? null,
     onAttempted: deps.onAttempted ?? (() => {}),
     isStopped: (queue) => !handlers.has(queue),
     onEnded: () => polling.soon(),

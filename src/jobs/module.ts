@@ -10,11 +10,12 @@ const millisPerSecond = 1_000
 export const jobsModule = module({
   name: 'jobs',
   metrics: [jobMetrics],
-  async start({ database, log, metrics }: Foundation) {
+  async start({ database, log, metrics, tracer }: Foundation) {
     const duration = metrics.histogram(jobMetrics.duration)
     const jobs = await createJobs({
       database,
       log,
+      tracer,
       onAttempted: (queue, outcome, ms) => duration.observe(ms / millisPerSecond, queue, outcome),
     })
     addQueueGauges(metrics, jobs)

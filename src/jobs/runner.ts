@@ -1,7 +1,10 @@
 import { jitteredBackoffMs } from '#lib/backoff.ts'
 import { sleep } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
+import type { TraceContext } from '#lib/trace.ts'
+import { runInTrace } from '#lib/trace-scope.ts'
 import { type Log, redact } from '#telemetry/log.ts'
+import type { Tracer } from '#telemetry/tracing/tracer.ts'
 import type { JobHandler, RunningJob } from './jobs.ts'
 import type { ClaimedJob, JobStore } from './store.ts'
 
@@ -24,6 +27,8 @@ type JobRunnerDeps = {
   isStopped(queue: string): boolean
   onEnded(): void
   onAttempted: OnAttempted
+  /** Null: jobs have no spans. */
+  tracer: Tracer | null
 }
 
 /** Called once for each attempt of a job. `released`: the worker stops, or has lost the lease. */
@@ -47,7 +52,11 @@ export function createJobRunner(deps: JobRunnerDeps) {
   async function run(task: Task, signal: AbortSignal): Promise<void> {
     if (isStopped(task.queue)) return recordUntilDone(() => store.release(task.job), signal)
     const startedAtMs = performance.now()
-    const { outcome, record } = await attempt(task, { ...task.job, signal })
+    const trace = beginTrace(deps.tracer, task)
+    const working = () => attempt(task, { ...task.job, trace, signal })
+    const { outcome, record } = await (trace === null ? working() : runInTrace(trace, working))
+    trace?.span?.set({ 'sluice.outcome': outcome })
+    trace?.span?.end()
     deps.onAttempted(task.queue, outcome, performance.now() - startedAtMs)
     if (record !== null) await recordUntilDone(record, signal)
   }
@@ -63,6 +72,7 @@ export function createJobRunner(deps: JobRunnerDeps) {
       await fail(task, running, everyAttemptDied(job))
       return { outcome: 'failed', record: finish }
     } catch (error) {
+      noteFailure(running.trace, error)
       if (isStopped(queue)) return { outcome: 'released', record: () => store.release(job) }
       if (running.signal.aborted) return { outcome: 'released', record: null }
       return afterFailure(task, running, error)
@@ -145,6 +155,25 @@ export function createJobRunner(deps: JobRunnerDeps) {
       await Promise.all([...tasks.values()].map(({ ended }) => ended))
     },
   }
+}
+
+/** Each attempt is a span under the request that added the job. */
+function beginTrace(tracer: Tracer | null, { queue, job }: Task): TraceContext | null {
+  if (tracer === null) return job.trace
+  return tracer.begin(job.trace, `job ${queue}`, () => ({
+    kind: 'consumer',
+    attributes: {
+      'messaging.operation.type': 'process',
+      'messaging.destination.name': queue,
+      'messaging.message.id': job.id,
+      'sluice.job.attempt': job.attempt,
+    },
+  }))
+}
+
+function noteFailure(trace: TraceContext | null, error: unknown): void {
+  const kind = error instanceof AppError ? error.kind : 'internal_error'
+  trace?.span?.fail(kind, errorText(error))
 }
 
 /**

@@ -1,6 +1,8 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '#db/client.ts'
 import { job } from '#db/schema/jobs.ts'
+import { parseTraceContext, type TraceContext } from '#lib/trace.ts'
+import { currentTrace } from '#lib/trace-scope.ts'
 import type { NewJob, QueueCount } from './jobs.ts'
 
 type LaneClaim = {
@@ -21,6 +23,8 @@ export type ClaimedJob = JobLease & {
   readonly attempt: number
   /** The error of the previous attempt, if its worker could record one. */
   readonly lastError: string | null
+  /** Of the request that added the job, if traces were exported then. */
+  readonly trace: TraceContext | null
 }
 
 export type JobStore = ReturnType<typeof createJobStore>
@@ -41,13 +45,14 @@ export function createJobStore({ drizzle }: Pick<Database, 'drizzle'>) {
           attempts = attempts + 1, again = false
         from due where job.id = due.id
         returning job.*)
-      select id, lane, payload, attempts, last_error from claimed order by run_at, id`)
+      select id, lane, payload, attempts, last_error, trace from claimed order by run_at, id`)
     return rows.map((row) => ({
       id: row.id,
       claim,
       lane: row.lane,
       attempt: row.attempts,
       lastError: row.last_error,
+      trace: parsed(row.trace),
       payload: JSON.parse(row.payload),
     }))
   }
@@ -59,9 +64,10 @@ export function createJobStore({ drizzle }: Pick<Database, 'drizzle'>) {
     async add(transaction: Transaction, added: NewJob): Promise<void> {
       const runAt = added.runAt?.toISOString() ?? null
       await transaction.execute(sql`
-        insert into ${job} (id, queue, key, lane, payload, run_at, created_at)
+        insert into ${job} (id, queue, key, lane, payload, run_at, created_at, trace)
         values (${Bun.randomUUIDv7()}::uuid, ${added.queue}, ${added.key}, ${added.lane ?? ''},
-          ${JSON.stringify(added.payload)}, coalesce(${runAt}::timestamptz, now()), now())
+          ${JSON.stringify(added.payload)}, coalesce(${runAt}::timestamptz, now()), now(),
+          ${textOf(currentTrace())})
         on conflict (queue, key) do update set again = true where job.locked_by is not null`)
     },
 
@@ -160,8 +166,23 @@ type ClaimedRow = {
   payload: string
   attempts: number
   last_error: string | null
+  trace: string | null
 }
 
 function later(ms: number) {
   return sql`now() + make_interval(secs => ${ms / 1000}::float8)`
+}
+
+function textOf(trace: TraceContext | null): string | null {
+  if (trace === null) return null
+  const { traceparent, tracestate } = trace
+  return tracestate === null ? traceparent : `${traceparent} ${tracestate}`
+}
+
+function parsed(text: string | null): TraceContext | null {
+  if (text === null) return null
+  const end = text.indexOf(' ')
+  return end === -1
+    ? parseTraceContext(text, null)
+    : parseTraceContext(text.slice(0, end), text.slice(end + 1))
 }

@@ -1,4 +1,6 @@
+import type { Exchange } from './exchange.ts'
 import { newId } from './id.ts'
+import { type TraceContext, traceIdOf } from './trace.ts'
 
 /** The part of the principal that features and upstream calls need. */
 export type RequestPrincipal = {
@@ -27,12 +29,6 @@ type RequestCredential = {
   readonly limits?: Readonly<Partial<Record<string, number>>> | null
 }
 
-/** W3C trace context (https://www.w3.org/TR/trace-context/): the values of `traceparent` and `tracestate`. */
-export type TraceContext = {
-  readonly traceparent: string
-  readonly tracestate: string | null
-}
-
 /**
  * One object per request. It travels with the request into every log line, job, upstream call and
  * record. Background work has its own context, with the principal it runs for.
@@ -46,6 +42,8 @@ export type RequestContext<P extends RequestPrincipal = RequestPrincipal> = {
   readonly trace: TraceContext | null
   /** Of the client, in one notation; determined when it is asked for, while the request lasts. */
   readonly clientAddress?: string | null
+  /** The HTTP request that the work is a part of; absent in background work. */
+  readonly exchange?: Exchange | undefined
   /** Yields to requests of callers that wait for the response; they have none. */
   readonly priority?: 'background' | 'batch' | undefined
   /** `performance.now()` when the request arrived. */
@@ -65,7 +63,7 @@ export function actingPrincipal({
 }
 
 /** The parts of a context that are logged. */
-export type RequestFacts = Pick<RequestContext, 'requestId'> &
+type RequestFacts = Pick<RequestContext, 'requestId'> &
   Partial<Pick<RequestContext, 'principal' | 'keyId' | 'trace'>>
 
 /** The fields by which every log line of a request can be found. */
@@ -74,24 +72,8 @@ export function requestFields({ requestId, principal, keyId, trace }: RequestFac
     request_id: requestId,
     ...(principal === undefined ? {} : { user_id: principal.userId }),
     ...(keyId == null ? {} : { key_id: keyId }),
-    ...(trace == null ? {} : { trace_id: trace.traceparent.slice(traceIdStart, traceIdEnd) }),
+    ...(trace == null ? {} : { trace_id: traceIdOf(trace) }),
   }
-}
-
-const traceIdStart = 3
-const traceIdEnd = 35
-
-const traceparentForm = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
-/** The longest `tracestate` that must be passed on (W3C Trace Context, 3.3.1.5). */
-const tracestateCharsMax = 512
-
-/** Null without a valid `traceparent`. */
-export function readTraceContext(headers: Headers): TraceContext | null {
-  const traceparent = headers.get('traceparent')
-  if (traceparent === null || !traceparentForm.test(traceparent)) return null
-  const tracestate = headers.get('tracestate')
-  const isKept = tracestate !== null && tracestate.length <= tracestateCharsMax
-  return { traceparent, tracestate: isKept ? tracestate : null }
 }
 
 /** Builds the context of a request that arrives now. */
@@ -137,6 +119,6 @@ export function withSignal<P extends RequestPrincipal>(
   signal: AbortSignal,
 ): RequestContext<P> {
   if (context.signal === signal) return context
-  const { requestId, principal, keyId, trace, priority, receivedAtMs } = context
-  return { requestId, principal, keyId, trace, priority, receivedAtMs, signal }
+  const { requestId, principal, keyId, trace, exchange, priority, receivedAtMs } = context
+  return { requestId, principal, keyId, trace, exchange, priority, receivedAtMs, signal }
 }

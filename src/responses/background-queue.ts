@@ -3,6 +3,7 @@ import type { JobProcessor, Jobs, RunningJob } from '#jobs/jobs.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import { repeat } from '#lib/repeat.ts'
 import { orAfter } from '#lib/time-limit.ts'
+import type { TraceContext } from '#lib/trace.ts'
 import type { Log } from '#telemetry/log.ts'
 import { endingOf, workerLost } from './ending.ts'
 import type { FrameStreamDeps } from './frame-stream.ts'
@@ -11,7 +12,7 @@ import type { RunPlan } from './runs.ts'
 import type { ResponseStore } from './store.ts'
 import type { QueuedResponse } from './stored.ts'
 
-export type PrepareQueued = (queued: QueuedResponse) => Promise<RunPlan>
+export type PrepareQueued = (queued: QueuedResponse, trace: TraceContext | null) => Promise<RunPlan>
 
 type BackgroundQueueDeps = {
   jobs: Pick<Jobs, 'add' | 'process'>
@@ -52,12 +53,12 @@ export function createBackgroundQueue(deps: BackgroundQueueDeps) {
   const add = (transaction: Parameters<Jobs['add']>[0], id: string) =>
     jobs.add(transaction, { queue: backgroundQueueName, key: id, payload: id })
 
-  async function run({ payload }: RunningJob): Promise<void> {
+  async function run({ payload, trace }: RunningJob): Promise<void> {
     const id = String(payload)
     const queued = await store.findQueued(id)
     // It was cancelled or deleted, or an earlier attempt has claimed it.
     if (queued === undefined) return
-    const plan = await prepare(queued).catch(toAppError)
+    const plan = await prepare(queued, trace).catch(toAppError)
     if (isStopped) throw new Error('this worker starts no more responses')
     if (plan instanceof AppError) return end(queued, plan)
     const started = claimAndStart(queued, plan)

@@ -58,7 +58,7 @@ export function speechEndpoints(deps: SpeechEndpointsDeps): Endpoint[] {
         }
         // The connection awaits it; until then a rejection is not unhandled.
         authorized.catch(() => {})
-        const { requestId } = context
+        const { exchange, requestId } = context
         const protocol = chooseProtocol(request)
         const headers = {
           'x-request-id': requestId,
@@ -66,15 +66,20 @@ export function speechEndpoints(deps: SpeechEndpointsDeps): Endpoint[] {
         }
         // Compression does not shrink audio; an extension that is not offered is not negotiated.
         request.headers.delete('sec-websocket-extensions')
-        const upgrade = { parameters, requestId, context: authorized }
+        const upgrade = { parameters, exchange, context: authorized }
         const data = socketHandlers(upgrade, authorize, deps)
-        if (server?.upgrade(request, { data, headers }) === true) return undefined
+        if (server?.upgrade(request, { data, headers }) === true) {
+          exchange.isOpen = true
+          exchange.status = switchingProtocols
+          return undefined
+        }
         throw new AppError('invalid_request', invalidUpgrade)
       },
     }),
   ]
 }
 
+const switchingProtocols = 101
 const upgradeRequired = 'This endpoint requires a WebSocket upgrade.'
 const invalidUpgrade = 'The WebSocket handshake is not valid.'
 
@@ -85,11 +90,12 @@ async function authorizeSpeech(
   arrival: { readonly request: Request; readonly peers: Peers; readonly context: PublicContext },
 ): Promise<SessionContext> {
   const { request, peers, context } = arrival
-  const { requestId, receivedAtMs, trace } = context
+  const { requestId, receivedAtMs, trace, exchange } = context
   const principal = await authorizeRequest(auth, request, access, peers)
   const { credential } = principal
   const keyId = credential.kind === 'api-key' ? credential.keyId : null
-  return { requestId, receivedAtMs, trace, principal, keyId }
+  exchange.identify(principal)
+  return { requestId, receivedAtMs, trace, exchange, principal, keyId }
 }
 
 /** Elysia calls these handlers, which it finds in the data of a socket. */
@@ -120,6 +126,7 @@ function socketHandlers(
       connection.open()
     },
     message(_: ServerWebSocket<unknown>, message: string | Uint8Array) {
+      upgrade.exchange.addBytesIn(message.length)
       connection?.receive(message)
     },
     drain() {
@@ -129,6 +136,7 @@ function socketHandlers(
       unregister()
       stopWatch()
       connection?.onClose(closeCode)
+      upgrade.exchange.end()
     },
   }
 }

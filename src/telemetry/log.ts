@@ -89,7 +89,8 @@ function jsonOf(name: string, value: unknown): string {
   if (typeof value === 'string' && plainFields.has(name) && plainText.test(value))
     return `"${value}"`
   if (typeof value === 'string' && value.length <= cachedCharsMax && !isSecretField(name)) {
-    return redactedText(value)
+    // Each path may be another one, and would take the place of a name.
+    return name === 'path' ? JSON.stringify(redact(value)) : redactedText(value)
   }
   return JSON.stringify(redactField(name, value, 0)) ?? 'null'
 }
@@ -140,6 +141,7 @@ function describeError(error: Error, depth: number): Record<string, unknown> {
 
 function renderText({ time, level, message }: LineHead, fields: LogFields): string {
   const rest = Object.entries(redactFields(fields, 0))
+    .filter(([, value]) => value !== undefined)
     .map(([name, value]) => ` ${name}=${textOf(value)}`)
     .join('')
   return `${time.slice(11, 23)} ${level.toUpperCase().padEnd(5)} ${message}${rest}`

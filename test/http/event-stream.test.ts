@@ -30,7 +30,13 @@ function serveStream(source: () => AsyncIterator<string>, overrides: Overrides =
           abandon: seen.abandoned.resolve,
           ...overrides,
         },
-        { heartbeatMs: 60_000, readerStallMs: 60_000, closing: '', ...overrides },
+        {
+          heartbeatMs: 60_000,
+          readerStallMs: 60_000,
+          closing: '',
+          exchange: undefined,
+          ...overrides,
+        },
       ).catch((error: AppError) => new Response(`thrown: ${error.kind}`, { status: error.status })),
   })
   open.push(server)

@@ -7,7 +7,7 @@ import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { operationsEndpoints } from '#operations/endpoints.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, type GatewayOptions, startGateway } from '#test/support/gateway.ts'
-import { quietLog } from '#test/support/quiet-log.ts'
+import { quietObserver } from '#test/support/quiet-log.ts'
 import { chatStream } from '#test/support/recordings.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
 
@@ -182,7 +182,13 @@ const outside = Object.values(networkInterfaces())
 
 test.if(outside !== undefined)('a remote client without a token is refused', async () => {
   const app = new Elysia()
-    .use(requestLifecycle({ log: quietLog, newRequestId: () => 'req_1', draining: () => false }))
+    .use(
+      requestLifecycle({
+        observer: quietObserver,
+        newRequestId: () => 'req_1',
+        draining: () => false,
+      }),
+    )
     .use(
       mountEndpoints(
         operationsEndpoints({

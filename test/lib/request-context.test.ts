@@ -10,7 +10,7 @@ test('a context with another signal keeps the properties that are getters', () =
       return 'key_1'
     }
     get trace() {
-      return { traceparent: '00-a-b-01', tracestate: null }
+      return { traceparent: '00-a-b-01', tracestate: null, span: null }
     }
     get signal() {
       return AbortSignal.abort()
@@ -21,7 +21,7 @@ test('a context with another signal keeps the properties that are getters', () =
     requestId: 'req_1',
     principal: { userId: 'ada', groups: ['users'] },
     keyId: 'key_1',
-    trace: { traceparent: '00-a-b-01', tracestate: null },
+    trace: { traceparent: '00-a-b-01', tracestate: null, span: null },
     receivedAtMs: 7,
     signal,
   })

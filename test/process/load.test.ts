@@ -112,7 +112,7 @@ test.each([
       }
       for (const socket of sockets) socket.destroy()
       await upstream.until(({ connections }) => connections.open === 0)
-      await gateway.logged('generation ended', stalledReaders + 2)
+      await gateway.logged('request ended', stalledReaders + 2)
     } finally {
       await stopProcesses()
       await upstream.stop()
@@ -136,7 +136,7 @@ test('one worker serves a thousand concurrent streams', async () => {
   const report: CrowdReport = JSON.parse(await new Response(crowd.stdout).text())
   expect(report).toEqual({ served: 1000, statuses: { 'HTTP/1.1 200 OK': 1000 }, ended: 0 })
   // All have left: nothing is running any more, so nothing holds the stop up.
-  await gateway.logged('generation ended', 1000)
+  await gateway.logged('request ended', 1000)
   gateway.signal('SIGTERM')
   expect(await gateway.logged('stopping')).toMatchObject({ running: 0 })
   expect(await gateway.exited).toBe(0)

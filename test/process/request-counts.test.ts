@@ -20,7 +20,7 @@ const limits: Readonly<Record<string, Counts>> = {
     parses: manyTokens + 4,
     stringifies: manyTokens + 15,
   },
-  models: { timers: 0, controllers: 0, parses: 0, stringifies: 1 },
+  models: { timers: 0, controllers: 0, parses: 0, stringifies: 2 },
 }
 
 const chunk = (delta: object, finish: string | null = null) =>

@@ -179,7 +179,7 @@ test('a generated but unread response is kept for its reader', async () => {
     input: hugePrompt,
     store: false,
   })
-  await gateway.logged('generation ended')
+  await gateway.logged('request ended')
   gateway.signal('SIGTERM')
   expect(await gateway.logged('stopping')).toMatchObject({ running: 1 })
   const answer = await answering.readToEnd()

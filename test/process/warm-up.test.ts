@@ -19,7 +19,7 @@ test('a worker serves requests of its own before it listens, and they leave no t
     .split('\n')
     .map((line) => JSON.parse(line).message)
   expect(messages.indexOf('warmed up')).toBeLessThan(messages.indexOf('listening'))
-  expect(messages).not.toContain('generation ended')
+  expect(messages).not.toContain('request ended')
 
   const metrics = await (await fetch(`${gateway.url()}/metrics`)).text()
   expect(metrics).toMatch(/^sluice_limit_meters(\{.*\})? 0$/m)

@@ -4,6 +4,7 @@ import { type MountDeps, mountEndpoints } from '#api/mount.ts'
 import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
+import { createAccessLog } from '#telemetry/access-log.ts'
 import type { Log } from '#telemetry/log.ts'
 import { quietLog } from './quiet-log.ts'
 
@@ -13,7 +14,13 @@ export function createTestApp(
   { log = quietLog, ...deps }: MountDeps & { log?: Log },
 ) {
   return new Elysia({ handler: { standardHostname: false } })
-    .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining: () => false }))
+    .use(
+      requestLifecycle({
+        observer: createAccessLog({ log, mode: () => 'all' }),
+        newRequestId: () => newId('req_'),
+        draining: () => false,
+      }),
+    )
     .use(mountEndpoints(endpoints, deps))
 }
 

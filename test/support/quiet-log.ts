@@ -1,3 +1,4 @@
+import type { ExchangeObserver } from '#lib/exchange.ts'
 import { createLog, type Log } from '#telemetry/log.ts'
 
 /** Discards everything. */
@@ -7,3 +8,5 @@ export const quietLog: Log = createLog({
   write: () => {},
   now: () => new Date(),
 })
+
+export const quietObserver: ExchangeObserver = { ended() {} }

@@ -34,7 +34,7 @@ import {
 import { fixedSettings } from './fixed-settings.ts'
 import { makeRequestContext } from './generation.ts'
 import { signWithSecret } from './identity-provider.ts'
-import { quietLog } from './quiet-log.ts'
+import { quietLog, quietObserver } from './quiet-log.ts'
 
 /** Files, collections, vector stores and search on a real port, with a plain ingest. */
 export type RetrievalGateway = {
@@ -116,7 +116,11 @@ export async function startRetrievalGateway(
   ]
   const app = new Elysia({ handler: { standardHostname: false } })
     .use(
-      requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
+      requestLifecycle({
+        observer: quietObserver,
+        newRequestId: () => newId('req_'),
+        draining: () => false,
+      }),
     )
     .use(mountEndpoints(endpoints, { auth, config }))
     .listen({ hostname: '127.0.0.1', port: 0 })

@@ -11,6 +11,7 @@ import { EnginePool } from '#speech/engines/pool.ts'
 import { openRecognition } from '#speech/recognition/open-recognition.ts'
 import { SpeechSessions } from '#speech/session/sessions.ts'
 import { socketSettings } from '#surfaces/responses/websocket.ts'
+import { createAccessLog } from '#telemetry/access-log.ts'
 import { createLog } from '#telemetry/log.ts'
 import type { Gateway } from './gateway.ts'
 import { createScriptedEngine } from './scripted-engine.ts'
@@ -65,7 +66,13 @@ export function startSpeechServer(
   })
   const { auth } = gateway.deps
   const app = new Elysia({ websocket: socketSettings(config) })
-    .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining: () => false }))
+    .use(
+      requestLifecycle({
+        observer: createAccessLog({ log, mode: () => 'all' }),
+        newRequestId: () => newId('req_'),
+        draining: () => false,
+      }),
+    )
     .use(
       mountEndpoints(speechEndpoints({ auth, sessions, sockets, config }), {
         auth,

@@ -100,6 +100,7 @@ export const recordOf = (target: Target, inputTokens: number): CallRecord => ({
   surface: null,
   responseId: null,
   endedAtMs: 0,
+  isReported: false,
   target,
   outcome: 'completed',
   error: null,

@@ -4,6 +4,7 @@ import type { CallKind } from '#inference/open-call.ts'
 import type { Target } from '#inference/upstream.ts'
 import type { Cancellation } from '#lib/cancellation.ts'
 import type { AppError } from '#lib/errors.ts'
+import type { Span } from '#lib/trace.ts'
 import { blameOf, isSilence } from './outcome.ts'
 import type { TargetState } from './state.ts'
 import type { Tried } from './usable.ts'
@@ -34,6 +35,8 @@ export class Slot {
   form: 'first-event' | 'whole' | 'count' = 'first-event'
   /** Ends the attempt when its upstream is found to be silent. Set by the caller. */
   cancellation: Cancellation | null = null
+  /** Of a sampled trace. Set by the caller; ended here. */
+  span: Span | null = null
   /** Of the call, once it has ended. */
   usage: Usage | null = null
   /** Whether it shows if an ejected target works again. */
@@ -82,6 +85,7 @@ export class Slot {
 
   /** Another attempt of the call gave output first: this one would have taken longer. */
   lose() {
+    this.span?.set({ 'sluice.hedge.lost': true })
     if (this.#phase === 'waiting' && this.form === 'first-event') {
       this.state.firstEvent.add(this.#owner.nowMs() - this.startedAtMs)
     }
@@ -104,6 +108,7 @@ export class Slot {
       state.health.endTrial()
       upstream.health.endTrial()
     }
+    if (this.span !== null) endSpan(this.span, failure)
     const owner = this.#owner
     owner.slotEnded(this)
     owner.onAttemptEnded?.(this, failure, owner.nowMs())
@@ -139,4 +144,9 @@ export class Slot {
     upstream.health.succeed(nowMs)
     if (failure.retryAfterS !== undefined) health.pause(nowMs, failure.retryAfterS * 1_000)
   }
+}
+
+function endSpan(span: Span, failure: AppError | null): void {
+  if (failure !== null) span.fail(failure.kind, failure.message)
+  span.end()
 }

@@ -7,7 +7,7 @@ import { ChunkQueue } from './chunk-queue.ts'
 import { decodeContent } from './content-decoding.ts'
 import { createDescriptorWait } from './descriptor-wait.ts'
 import { invalidResponse } from './http1-head.ts'
-import { endpointOf, headersOf } from './http1-request.ts'
+import { endpointOf, headersOf, identityHeaders } from './http1-request.ts'
 import { connectError, unreachable } from './open-connection.ts'
 import { truncated } from './round-trip.ts'
 import type { SocketTransportOptions } from './socket-transport.ts'
@@ -89,12 +89,14 @@ export function createFetchTransport(
 function toFetch(request: UpstreamHttpRequest): { url: string; init: BunFetchRequestInit } {
   const { method, body = '' } = request
   const endpoint = endpointOf(request.url)
+  const headers = headersOf(endpoint, request)
+  for (const [name, value] of identityHeaders(headers, request)) headers.set(name, value)
   return {
     url: endpoint.origin + endpoint.pathAndQuery,
     init: {
       method,
       signal: toAbortSignal(request.signal),
-      headers: [...headersOf(endpoint, request)],
+      headers: [...headers],
       ...(body.length === 0 ? {} : { body }),
       redirect: 'manual',
       decompress: false,

@@ -110,25 +110,49 @@ export function headersOf(endpoint: Endpoint, request: UpstreamHttpRequest): Map
   return headers.set('accept-encoding', 'identity')
 }
 
-type RenderedStart = { readonly endpoint: Endpoint; readonly method: string; readonly text: string }
+/** The headers of `identity`, without those that `given` has. */
+export function identityHeaders(
+  given: { has(name: string): boolean },
+  { identity }: UpstreamHttpRequest,
+): readonly (readonly [name: string, value: string])[] {
+  if (identity === undefined) return []
+  const { requestId, trace } = identity
+  const headers: [string, string][] = []
+  if (!given.has('x-request-id')) headers.push(['x-request-id', requestId])
+  if (trace === null || given.has('traceparent')) return headers
+  headers.push(['traceparent', trace.traceparent])
+  if (trace.tracestate !== null) headers.push(['tracestate', trace.tracestate])
+  return headers
+}
+
+type RenderedStart = {
+  readonly endpoint: Endpoint
+  readonly method: string
+  readonly text: string
+  readonly names: ReadonlySet<string>
+}
 
 /** By their headers, since most requests to an upstream share one set, which never changes. */
 const renderedStarts = new WeakMap<UpstreamHttpRequest['headers'], RenderedStart>()
 
 function renderHead(endpoint: Endpoint, request: UpstreamHttpRequest, bodyBytes: number): string {
-  const start = renderStart(endpoint, request)
+  const { text, names } = renderStart(endpoint, request)
+  let start = text
+  for (const [name, value] of identityHeaders(names, request)) start += `${name}: ${value}\r\n`
   const hasBody = request.method === 'POST' || bodyBytes > 0
   return hasBody ? `${start}content-length: ${bodyBytes}\r\n\r\n` : `${start}\r\n`
 }
 
 /** The head without the length of the body. */
-function renderStart(endpoint: Endpoint, request: UpstreamHttpRequest): string {
+function renderStart(endpoint: Endpoint, request: UpstreamHttpRequest): RenderedStart {
   const { headers, method } = request
   const known = renderedStarts.get(headers)
-  if (known?.endpoint === endpoint && known.method === method) return known.text
+  if (known?.endpoint === endpoint && known.method === method) return known
   let text = `${method} ${endpoint.pathAndQuery} HTTP/1.1\r\n`
-  for (const [name, value] of headersOf(endpoint, request)) text += `${name}: ${value}\r\n`
+  const all = headersOf(endpoint, request)
+  for (const [name, value] of all) text += `${name}: ${value}\r\n`
   text += 'connection: keep-alive\r\n'
-  renderedStarts.set(headers, { endpoint, method, text })
-  return text
+  const rendered = { endpoint, method, text, names: new Set(all.keys()) }
+  renderedStarts.set(headers, rendered)
+  return rendered
 }

@@ -1,16 +1,17 @@
+import type { Exchange } from '#lib/exchange.ts'
 import { readHandshake } from './client-frames.ts'
-import type { ClientSocket } from './outbox.ts'
+import { type ClientSocket, countSent } from './outbox.ts'
 import { readSessionQuery, type SessionQuery } from './query.ts'
 import { renderSessionError } from './render-frames.ts'
 import { renderFrame } from './server-frames.ts'
 import type { SessionContext, SpeechSession } from './session.ts'
-import { fromRequestError, SessionError, sessionError } from './session-error.ts'
+import { exchangeErrorOf, fromRequestError, SessionError, sessionError } from './session-error.ts'
 import type { SpeechSessions } from './sessions.ts'
 
 /** The upgrade request of a client. */
 export type UpgradeRequest = {
   readonly parameters: URLSearchParams
-  readonly requestId: string
+  readonly exchange: Exchange
   /** Rejects if the client is not authorised. */
   readonly context: Promise<SessionContext>
 }
@@ -41,7 +42,7 @@ export class Connection {
   constructor(sessions: SpeechSessions, request: UpgradeRequest, socket: ClientSocket) {
     this.#sessions = sessions
     this.#request = request
-    this.socket = socket
+    this.socket = countSent(socket, request.exchange)
   }
 
   open(): void {
@@ -126,6 +127,8 @@ export class Connection {
   finish(closeCode: number, reason: string): void {
     if (this.#isClosing) return
     this.#isClosing = true
+    const { exchange } = this.#request
+    exchange.details = { ...exchange.details, close_code: closeCode, close_reason: reason }
     const close = () => this.socket.close(closeCode, reason)
     if (this.socket.isPaused) {
       this.#closeLater = { at: performance.now() + lingerMs, close }
@@ -167,6 +170,7 @@ export class Connection {
       this.#session.open(this)
     } else {
       this.#session = this.#sessions.findSession(resume, context.principal.userId, query)
+      this.#request.exchange.details = { session_id: this.#session.id, resumed: true }
       this.#session.resume(this, resume.lastSeq)
     }
   }
@@ -174,12 +178,7 @@ export class Connection {
   #reject(cause: unknown): void {
     if (!this.#isOpen || this.#isClosing) return
     const error = cause instanceof SessionError ? cause : fromRequestError(cause)
-    this.#sessions.log.info('speech session refused', {
-      request_id: this.#request.requestId,
-      code: error.code,
-      reason: error.message,
-      ...(error.cause === undefined ? {} : { cause: error.cause }),
-    })
+    this.#request.exchange.error = exchangeErrorOf(error)
     this.socket.sendText(renderFrame(renderSessionError(error, null), 1))
     this.finish(error.closeCode, error.closeReason())
   }

@@ -1,4 +1,5 @@
 import type { ServerWebSocket } from 'bun'
+import type { Exchange } from '#lib/exchange.ts'
 import { renderFrame, type UnsentFrame } from './server-frames.ts'
 
 /** The parts of Bun's socket that sessions use. */
@@ -13,6 +14,28 @@ export type ClientSocket = Pick<
   | 'ping'
   | 'getBufferedAmount'
 >
+
+/** The socket, whose sent bytes are counted: of text, which is what the server sends. */
+export function countSent(
+  socket: ClientSocket,
+  exchange: Pick<Exchange, 'addBytesOut'>,
+): ClientSocket {
+  return {
+    sendText(text) {
+      exchange.addBytesOut(Buffer.byteLength(text))
+      return socket.sendText(text)
+    },
+    close: (code, reason) => socket.close(code, reason),
+    terminate: () => socket.terminate(),
+    pause: () => socket.pause(),
+    resume: () => socket.resume(),
+    get isPaused() {
+      return socket.isPaused
+    },
+    ping: (data) => socket.ping(data),
+    getBufferedAmount: () => socket.getBufferedAmount(),
+  }
+}
 
 type WaitingFrame = { readonly frame: UnsentFrame; readonly chars: number }
 

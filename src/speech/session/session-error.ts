@@ -1,4 +1,5 @@
 import { toAppError } from '#lib/errors.ts'
+import type { ExchangeError } from '#lib/exchange.ts'
 import { AudioError } from '#speech/decoders/decoder.ts'
 import { EngineError } from '#speech/engine.ts'
 import type { RecognitionFailure } from '#speech/recognition/recognition.ts'
@@ -122,6 +123,15 @@ export function fromRequestError(cause: unknown): SessionError {
   }
   if (status === 503) return new SessionError('unavailable', message, { cause })
   return new SessionError('internal_error', message, { cause })
+}
+
+/** From close code 1011 on the client is not to blame. */
+const serverFault = { closeCode: 1011, status: 503 }
+
+/** The error as the log line of its connection has it. */
+export function exchangeErrorOf({ code, message, closeCode, cause }: SessionError): ExchangeError {
+  const status = closeCode >= serverFault.closeCode ? serverFault.status : 400
+  return { kind: code, message, status, cause }
 }
 
 const messages = {

@@ -10,7 +10,7 @@ import { Connection, type UpgradeRequest } from './connection.ts'
 import type { ClientSocket } from './outbox.ts'
 import type { SessionQuery } from './query.ts'
 import { type SessionDeps, type SessionStart, SpeechSession } from './session.ts'
-import { fromRequestError, noCapacity, SessionError } from './session-error.ts'
+import { exchangeErrorOf, fromRequestError, noCapacity, SessionError } from './session-error.ts'
 import type { SessionEnding } from './transcriber.ts'
 
 export type SpeechSessionsDeps = {
@@ -92,11 +92,12 @@ export class SpeechSessions {
     const session = new SpeechSession(this.#sessionDeps, start, (ending) => {
       reservation?.settle(ending.stats?.audio_ms ?? 0)
       this.#live.delete(session.id)
-      logEnding(this.log, session, ending)
+      reportEnding(session, ending)
       this.#onUsed?.(useOf(session, ending))
       if (session.isResumable()) this.#ended.add(session)
     })
     this.#live.set(session.id, session)
+    start.context.exchange?.workStarted()
     if (admitted instanceof Promise) {
       // The session starts meanwhile: a refusal ends it.
       admitted.then(
@@ -195,18 +196,19 @@ function createEndedSessions(countMax: number) {
   }
 }
 
-function logEnding(log: Log, { id, start }: SpeechSession, ending: SessionEnding): void {
+/** The line of its first connection contains the session; one that is resumed has lines of its own. */
+function reportEnding(session: SpeechSession, ending: SessionEnding): void {
   const { error, reason, stats } = ending
-  const { metadata } = start.handshake
-  const level = error !== null && error.closeCode === 1011 ? 'warn' : 'info'
-  log[level]('speech session ended', {
-    request_id: start.context.requestId,
-    session_id: id,
-    lang: start.query.language,
-    encoding: start.query.encoding,
-    reason,
-    close_code: ending.closeCode,
-    ...(error?.cause === undefined ? {} : { cause: error.cause }),
+  const { context, handshake, query } = session.start
+  const { metadata } = handshake
+  const { exchange } = context
+  if (exchange === undefined) return
+  if (error !== null) exchange.error ??= exchangeErrorOf(error)
+  exchange.workEnded({
+    session_id: session.id,
+    lang: query.language,
+    encoding: query.encoding,
+    session_end: reason,
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
     stats,
   })

@@ -2,10 +2,11 @@ import { Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, eventStream, form, rawBody } from '#api/endpoint.ts'
 import type { Config } from '#config/schema.ts'
 import { renderError } from '#http/error-envelope.ts'
-import { type FrameSource, streamEvents } from '#http/event-stream.ts'
+import { type FrameSource, type StreamPace, streamEvents } from '#http/event-stream.ts'
 import { toLine } from '#http/frame-text.ts'
 import { readMultipart } from '#http/multipart.ts'
 import { AppError } from '#lib/errors.ts'
+import type { Exchange } from '#lib/exchange.ts'
 import { languages } from '#speech/engine.ts'
 import { fileTooLarge, messages } from './errors.ts'
 import {
@@ -62,7 +63,10 @@ text was recognised, that text is returned, with \`warnings\` and the header \`x
         try {
           const parameters = await receiveForm(request, upload, config)
           return parameters.streams
-            ? await streamResponse(upload, parameters, config.stream)
+            ? await streamResponse(upload, parameters, {
+                ...config.stream,
+                exchange: context.exchange,
+              })
             : await completeResponse(upload, parameters)
         } catch (error) {
           await upload.close()
@@ -134,7 +138,7 @@ async function completeResponse(upload: Upload, request: TranscriptionRequest): 
 function streamResponse(
   upload: Upload,
   request: TranscriptionRequest,
-  pace: Config['stream'],
+  pace: StreamPace & { exchange: Exchange | undefined },
 ): Promise<Response> {
   const source: FrameSource<readonly TranscriptionEvent[]> = {
     items: streamTranscript(upload.transcribe(request), request),

@@ -133,6 +133,7 @@ function openUpload(
 
   async function* run(audio: SpooledAudio, request: TranscriptionRequest): FileParts {
     const startedAt = performance.now()
+    context.exchange?.workStarted()
     let stats: RecognitionStats | null = null
     let failure: AppError | null = clientDisconnected()
     try {
@@ -168,12 +169,11 @@ function openUpload(
         durationMs,
         endedAtMs,
       })
-      deps.log[failure !== null && failure.status >= 500 ? 'warn' : 'info']('transcription ended', {
-        request_id: context.requestId,
+      context.exchange?.workEnded({
         model: request.model,
         lang: request.language,
-        bytes: audio.bytes,
-        duration_ms: Math.round(durationMs),
+        audio_bytes: audio.bytes,
+        transcription_ms: Math.round(durationMs),
         ...(failure && { kind: failure.kind, code: failure.wireCode, cause: failure.cause }),
         ...(stats && {
           audio_ms: stats.receivedMs,

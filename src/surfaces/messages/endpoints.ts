@@ -67,7 +67,11 @@ ${eventsDescription}`,
     async handle({ body, context, request, set }) {
       const message = await service.create(body, { context, headers: request.headers })
       const result = message.streams
-        ? await streamEvents(message.source(), { ...config.stream, closing: '' })
+        ? await streamEvents(message.source(), {
+            ...config.stream,
+            closing: '',
+            exchange: context.exchange,
+          })
         : await message.result()
       const rateLimits = limits.rateLimits(context.principal, message.modelId)
       setRateLimitHeaders(set.headers, rateLimits, 'messages')

@@ -76,7 +76,11 @@ ${eventsDescription}`,
       async handle({ body, context, set }) {
         const response = await service.create(body, context)
         const result = response.streams
-          ? await streamEvents(response.source(), { ...config.stream, closing: doneFrame })
+          ? await streamEvents(response.source(), {
+              ...config.stream,
+              closing: doneFrame,
+              exchange: context.exchange,
+            })
           : await response.result()
         const rateLimits = limits.rateLimits(context.principal, response.modelId)
         setRateLimitHeaders(set.headers, rateLimits, 'responses')

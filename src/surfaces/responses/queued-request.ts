@@ -41,6 +41,7 @@ const access = { permission: basePermission, scope: 'inference' } as const
 export async function openQueuedRequest(
   { sealer, auth }: { sealer: Sealer; auth: Pick<Auth, 'currentPrincipal'> },
   queued: QueuedResponse,
+  trace: RequestContext['trace'],
 ): Promise<{ body: unknown; context: RequestContext }> {
   const { body, groups, keyId, requestId } = openRequest(sealer, queued)
   const { ownerId: userId } = queued
@@ -50,7 +51,7 @@ export async function openQueuedRequest(
     requestId,
     principal: principal ?? { userId, groups },
     keyId,
-    trace: null,
+    trace,
     priority: 'background',
     receivedAtMs: performance.now(),
     signal: neverAborted,

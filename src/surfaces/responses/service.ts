@@ -121,7 +121,7 @@ export function createResponseService(services: ResponseServiceDeps): ResponseSe
   const { generate } = services.inference
   const generateChecked = withCheckedOutput(withSingleCall(withForcedCall(generate)))
   const deps: PlanDeps = { ...services, generateChecked }
-  deps.runs.processQueue((queued) => planQueued(deps, queued))
+  deps.runs.processQueue((...queued) => planQueued(deps, ...queued))
   const plan = (body: unknown, context: CallerContext, memory?: ConnectionMemory) =>
     planResponse(deps, body, {
       context,
@@ -161,8 +161,12 @@ function startResponse(deps: ResponseServiceDeps, plan: ResponsePlan, context: C
     : runGeneration({ generate, renderer, context, log: deps.log })
 }
 
-async function planQueued(deps: PlanDeps, queued: QueuedResponse): Promise<RunPlan> {
-  const { body, context } = await openQueuedRequest(deps, queued)
+async function planQueued(
+  deps: PlanDeps,
+  queued: QueuedResponse,
+  trace: RequestContext['trace'],
+): Promise<RunPlan> {
+  const { body, context } = await openQueuedRequest(deps, queued, trace)
   return planResponse(deps, body, {
     context,
     memory: undefined,

@@ -73,7 +73,11 @@ ${eventsDescription}`,
         const from = { startingAfter: query.startingAfter, signal: controller.signal }
         const frames = orNotFound('Response', await runs.watch(userId, id, from), id)
         const source = frameSource(frames, { controller, context, log }, queuedKeepAlive)
-        return streamEvents(source, { ...config.stream, closing: doneFrame })
+        return streamEvents(source, {
+          ...config.stream,
+          closing: doneFrame,
+          exchange: context.exchange,
+        })
       },
     }),
 

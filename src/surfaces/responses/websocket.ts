@@ -16,6 +16,7 @@ import { type Connection, type ConnectionDeps, openConnection } from './socket/c
 import { createHistoryMemories } from './socket/memory.ts'
 
 const permission = 'can_access_api'
+const switchingProtocols = 101
 
 const errors = {
   invalid_request: 'The WebSocket handshake is invalid.',
@@ -91,6 +92,8 @@ export function responsesSocket({
       if (server?.upgrade(request, { data, headers }) !== true) {
         throw new AppError('invalid_request', errors.invalid_request)
       }
+      context.exchange.isOpen = true
+      context.exchange.status = switchingProtocols
     },
   })
 }
@@ -120,6 +123,7 @@ type Socket = ServerWebSocket<unknown>
 
 /** The handlers that Elysia looks up in the data of a socket. */
 function createHandlers(sockets: OpenSockets, deps: ConnectionDeps) {
+  const { exchange } = deps.context
   let connection: Connection | undefined
   let remove = () => {}
   return {
@@ -128,6 +132,7 @@ function createHandlers(sockets: OpenSockets, deps: ConnectionDeps) {
       remove = sockets.add(connection)
     },
     message(_: Socket, message: string | Uint8Array) {
+      exchange.addBytesIn(Buffer.byteLength(message))
       connection?.receive(message)
     },
     drain() {
@@ -136,6 +141,7 @@ function createHandlers(sockets: OpenSockets, deps: ConnectionDeps) {
     close() {
       remove()
       connection?.closed()
+      exchange.end()
     },
   }
 }

@@ -16,7 +16,7 @@ import {
   startFileGateway,
 } from '#test/support/file-gateway.ts'
 import { signWithSecret } from '#test/support/identity-provider.ts'
-import { quietLog } from '#test/support/quiet-log.ts'
+import { quietLog, quietObserver } from '#test/support/quiet-log.ts'
 import { type IngestHarness, startIngestHarness } from './ingest-harness.ts'
 
 const secret = 'the secret of a test of routes alone'
@@ -47,7 +47,11 @@ beforeAll(async () => {
   })
   const app = new Elysia({ handler: { standardHostname: false } })
     .use(
-      requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
+      requestLifecycle({
+        observer: quietObserver,
+        newRequestId: () => newId('req_'),
+        draining: () => false,
+      }),
     )
     .use(
       mountEndpoints(ingestEndpoints({ files: harness.files, ingest: harness.ingest }), {

@@ -7,7 +7,7 @@ import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
 import { reindexEndpoints } from '#retrieval/reindex/endpoints.ts'
 import { signWithSecret } from '#test/support/identity-provider.ts'
-import { quietLog } from '#test/support/quiet-log.ts'
+import { quietLog, quietObserver } from '#test/support/quiet-log.ts'
 import type { ReindexHarness } from './reindex-harness.ts'
 
 /** The endpoints of reindexes on a real port. */
@@ -41,7 +41,11 @@ export async function startReindexServer(harness: ReindexHarness): Promise<Reind
   const endpoints = reindexEndpoints({ reindexes, config })
   const app = new Elysia({ handler: { standardHostname: false } })
     .use(
-      requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
+      requestLifecycle({
+        observer: quietObserver,
+        newRequestId: () => newId('req_'),
+        draining: () => false,
+      }),
     )
     .use(mountEndpoints(endpoints, { auth, config }))
     .listen({ hostname: '127.0.0.1', port: 0 })

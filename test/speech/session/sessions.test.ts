@@ -82,10 +82,11 @@ test('speech is transcribed in order, and the statistics add up', async () => {
   })
   expect(client.frames().map(({ seq }) => seq)).toEqual(client.frames().map((_, at) => at + 1))
   await isClosed(client, 1000)
-  const logged = server.logLines.findLast((line) => line.includes('speech session ended')) ?? ''
+  const logged = server.logLines.findLast((line) => line.includes('"request ended"')) ?? ''
   expect(JSON.parse(logged)).toMatchObject({
     session_id: ready.session_id,
-    reason: 'client_end',
+    session_end: 'client_end',
+    outcome: 'completed',
     close_code: 1000,
     metadata: { call: 'a-1' },
   })
@@ -203,5 +204,5 @@ test('a client that closes normally ends its session', async () => {
   client.sendAudio(bytes)
   client.sendFrame(8, new Uint8Array([0x03, 0xe8]))
   await isClosed(client, 1000)
-  expect(server.logLines.join()).toContain('"reason":"client_left"')
+  expect(server.logLines.join()).toContain('"session_end":"client_left"')
 })

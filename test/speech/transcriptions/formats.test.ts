@@ -167,11 +167,11 @@ test('the gateway serves it with the built-in demo engine', async () => {
 test('a finished transcription releases its capacity and file', async () => {
   expect(server.transcriptions.running()).toBe(0)
   expect(server.filesLeft()).toEqual([])
-  const ends = server.logLines.filter((line) => line.includes('"transcription ended"'))
+  const ends = server.logLines.filter((line) => line.includes('"audio_ms"'))
   expect(Object(JSON.parse(ends[0] ?? '{}'))).toMatchObject({
     model: 'whisper-1',
     lang: 'en',
-    bytes: file.size,
+    audio_bytes: file.size,
     audio_ms: seconds * 1000,
     untranscribed_ms: 0,
   })

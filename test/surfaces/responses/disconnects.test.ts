@@ -90,7 +90,7 @@ describe.skipIf(!sharedRecordingsExist)('a client that disconnects after any fra
     const gateway = await startGateway({
       upstream: [{ url: upstream.baseUrl, api, models: ['m'] }],
     })
-    const ended = () => gateway.logLines.filter((line) => line.includes('"generation ended"'))
+    const ended = () => gateway.logLines.filter((line) => line.includes('"request ended"'))
     const ask = (signal?: AbortSignal) =>
       gateway.request('/v1/responses', {
         method: 'POST',

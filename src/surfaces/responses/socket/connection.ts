@@ -4,8 +4,8 @@ import { isRefusal, watchAuthorization } from '#auth/guard.ts'
 import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import { beginStream, type FrameSink } from '#http/event-stream.ts'
-import { logFailure } from '#http/request-lifecycle.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
+import type { Exchange } from '#lib/exchange.ts'
 import type { ResponseService } from '#surfaces/responses/service.ts'
 import type { Log } from '#telemetry/log.ts'
 import {
@@ -48,7 +48,8 @@ const serviceRestart = 1012
 /** The connection of one client. It serves one request at a time. */
 export function openConnection(deps: ConnectionDeps, wire: Wire) {
   const { config, memory } = deps
-  const outbox = createOutbox(wire, config.stream)
+  const { exchange: opened } = deps.context
+  const outbox = createOutbox(wire, { ...config.stream, exchange: opened })
   const { ageMaxMs, recheckMs } = config.websocket
   const ageTimer = setTimeout(() => shutDown(tooOld(ageMaxMs)), ageMaxMs)
   const { principal, keyId } = deps.context
@@ -66,7 +67,7 @@ export function openConnection(deps: ConnectionDeps, wire: Wire) {
   function enqueue(frame: CreateFrame): void {
     const refusal = shutdown?.error ?? (running === null ? null : queueFull(frame))
     if (refusal === null) waiting.push(frame)
-    else sendError(refusal, frame.streamId)
+    else refuse(refusal, frame.streamId)
     if (running === null && waiting.length > 0) void runWaiting()
   }
 
@@ -94,8 +95,11 @@ export function openConnection(deps: ConnectionDeps, wire: Wire) {
    * missing terminal event, is reported by an error frame; any other failure is an event. A failed
    * request removes its predecessor from memory, as the format requires.
    */
-  async function run({ body, streamId }: CreateFrame, signal: AbortSignal): Promise<void> {
-    const requestId = `${deps.context.requestId}.${++requestCount}`
+  async function run({ body, streamId, chars }: CreateFrame, signal: AbortSignal): Promise<void> {
+    const exchange = nextExchange()
+    const { requestId, receivedAtMs } = exchange
+    const sentBefore = opened.bytesOut ?? 0
+    exchange.bytesIn = chars
     let ending = null as EventEnding
     const sink: FrameSink = {
       write(events) {
@@ -108,8 +112,8 @@ export function openConnection(deps: ConnectionDeps, wire: Wire) {
     }
     try {
       const principal = await authorize()
-      const receivedAtMs = performance.now()
-      const context = { ...deps.context, principal, receivedAtMs, requestId, signal }
+      exchange.identify(principal)
+      const context = { ...deps.context, principal, exchange, receivedAtMs, requestId, signal }
       const response = await deps.service.create(body, context, memory)
       const { pump } = await beginStream(response.source(), config.stream)
       await pump(sink, '')
@@ -120,8 +124,14 @@ export function openConnection(deps: ConnectionDeps, wire: Wire) {
         memory.remember(response.id, response.history())
       }
     } catch (error) {
-      sendError(toAppError(error), streamId, requestId)
+      const failure = toAppError(error)
+      exchange.error = failure
+      exchange.status = failure.status
+      outbox.push(errorFrame(failure, streamId))
     } finally {
+      exchange.bytesOut = (opened.bytesOut ?? 0) - sentBefore
+      if (signal.aborted) exchange.abandon()
+      else exchange.end()
       if (ending !== 'ended') memory.forget(String(body['previous_response_id']))
     }
   }
@@ -141,28 +151,27 @@ export function openConnection(deps: ConnectionDeps, wire: Wire) {
     running?.abort(error)
   }
 
-  function sendError(
-    error: AppError,
-    streamId: string | null,
-    requestId = deps.context.requestId,
-  ): void {
-    logFailure(deps.log, error, {
-      context: { requestId },
-      method: 'WebSocket',
-      path: '/v1/responses',
-    })
+  /** One request of the connection. */
+  function nextExchange(): Exchange {
+    return opened.next(`${opened.requestId}.${++requestCount}`)
+  }
+
+  /** Refuses a request that does not run. */
+  function refuse(error: AppError, streamId: string | null): void {
+    nextExchange().fail(error)
     outbox.push(errorFrame(error, streamId))
   }
 
   function shutDown(reason: Shutdown): void {
     if (shutdown !== null) return
     shutdown = reason
-    for (const { streamId } of waiting.splice(0)) sendError(reason.error, streamId)
+    for (const { streamId } of waiting.splice(0)) refuse(reason.error, streamId)
     if (running === null) close(reason)
   }
 
   function close({ isAnnounced, closeCode, error }: Shutdown): void {
-    if (isAnnounced) sendError(error, null)
+    if (isAnnounced) outbox.push(errorFrame(error, null))
+    opened.details = { close_code: closeCode, close_reason: error.wireCode }
     outbox.finish(closeCode, error.message)
   }
 
@@ -170,7 +179,7 @@ export function openConnection(deps: ConnectionDeps, wire: Wire) {
     receive(message: string | Uint8Array) {
       const frame = readClientFrame(message, config.limits)
       if (frame.kind === 'create') enqueue(frame)
-      if (frame.kind === 'invalid') sendError(frame.error, frame.streamId)
+      if (frame.kind === 'invalid') refuse(frame.error, frame.streamId)
     },
     drained: outbox.drained,
     closed() {

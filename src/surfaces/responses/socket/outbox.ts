@@ -1,4 +1,5 @@
 import type { ServerWebSocket } from 'bun'
+import type { Exchange } from '#lib/exchange.ts'
 
 /** The methods of Bun's WebSocket that the outbox uses. */
 export type Wire = Pick<
@@ -24,7 +25,10 @@ const stallCheckMs = 250
  * 0 when the socket is closed; `drain` is called after a full or partial flush, but not when the
  * buffer was flushed while a message came in.
  */
-export function createOutbox(wire: Wire, { readerStallMs }: { readerStallMs: number }) {
+export function createOutbox(
+  wire: Wire,
+  { readerStallMs, exchange }: { readerStallMs: number; exchange: Pick<Exchange, 'addBytesOut'> },
+) {
   const queued: string[] = []
   let isOpen = true
   let stall: ReturnType<typeof setInterval> | null = null
@@ -32,7 +36,9 @@ export function createOutbox(wire: Wire, { readerStallMs }: { readerStallMs: num
   let close: (() => void) | null = null
 
   function send(frame: string): void {
-    if (wire.sendText(frame) !== -1) return
+    const sent = wire.sendText(frame)
+    exchange.addBytesOut(sent === -1 ? Buffer.byteLength(frame) : sent)
+    if (sent !== -1) return
     // A frame that belongs to no response has no writer with a stall deadline.
     const stalledAt = performance.now()
     stall = setInterval(

@@ -26,9 +26,11 @@ function openWire() {
   return wire
 }
 
+const exchange = { addBytesOut() {} }
+
 test('sending continues if the buffer was flushed without a drain event', async () => {
   const wire = openWire()
-  const outbox = createOutbox(wire, { readerStallMs: 60_000 })
+  const outbox = createOutbox(wire, { readerStallMs: 60_000, exchange })
   const written = outbox.write(['one', 'two'])
   expect(wire.sent).toEqual(['one'])
   wire.bufferedBytes = 0
@@ -40,7 +42,7 @@ test('sending continues if the buffer was flushed without a drain event', async 
 
 test('a client that reads nothing is disconnected', async () => {
   const wire = openWire()
-  const outbox = createOutbox(wire, { readerStallMs: 20 })
+  const outbox = createOutbox(wire, { readerStallMs: 20, exchange })
   const written = outbox.write(['one', 'two'])
   await eventually('it is let go', () => wire.isOver)
   outbox.closed()
