@@ -6,6 +6,13 @@ import { DatabaseStartError } from './start-error.ts'
 /** When the newest migration of this version was made, in milliseconds. */
 export const newestMigration = Math.max(...migrations.map(({ folderMillis }) => folderMillis))
 
+/**
+ * A version runs on the migrations of later ones with the same level: they only add. A migration that
+ * an earlier version could not live with creates the table `schema_level (level integer)`, or raises
+ * its value, and this number.
+ */
+const schemaLevel = 1
+
 /** Arbitrary; the same in every version of this program. */
 const migrationLock = 7_420_136_559
 /** How long a start waits for the migration of another process. */
@@ -80,25 +87,39 @@ export type MigrationState = {
   readonly pending: number
   /** Applied by a newer version. */
   readonly unknown: number
+  /** Whether this version runs on them. */
+  readonly isCompatible: boolean
 }
 
 export async function readMigrationState(client: Sql): Promise<MigrationState> {
   const known = new Set(migrations.map((file) => file.folderMillis))
   const [found] =
     await client`select to_regclass('drizzle.__drizzle_migrations') is not null as yes`
-  if (found?.['yes'] !== true) return { applied: 0, pending: known.size, unknown: 0 }
+  if (found?.['yes'] !== true) {
+    return { applied: 0, pending: known.size, unknown: 0, isCompatible: true }
+  }
   const rows = await client<{ when: string }[]>`
     select created_at::text as when from drizzle.__drizzle_migrations`
   const applied = rows.filter((row) => known.has(Number(row.when))).length
-  return { applied, pending: known.size - applied, unknown: rows.length - applied }
+  const [pending, unknown] = [known.size - applied, rows.length - applied]
+  // The migrator skips what is older than the newest one.
+  const isDiverged = pending > 0 && unknown > 0
+  const isCompatible = !isDiverged && (await readSchemaLevel(client)) <= schemaLevel
+  return { applied, pending, unknown, isCompatible }
 }
 
-/** The tables of a newer version might be misread. */
+async function readSchemaLevel(client: Sql): Promise<number> {
+  const [table] = await client`select to_regclass('schema_level') is not null as yes`
+  if (table?.['yes'] !== true) return 1
+  const [row] = await client<{ level: number }[]>`select max(level)::int as level from schema_level`
+  return row?.level ?? 1
+}
+
+/** The tables of a newer version with another level might be misread. */
 async function rejectUnknownMigrations(client: Sql): Promise<void> {
-  const { unknown } = await readMigrationState(client)
-  if (unknown > 0) {
-    throw new DatabaseStartError(
-      'The database was migrated by a newer version of this program; start that version.',
-    )
-  }
+  const { isCompatible } = await readMigrationState(client)
+  if (isCompatible) return
+  throw new DatabaseStartError(
+    'The database was migrated by a newer version of this program that this one is not compatible with; start that version.',
+  )
 }

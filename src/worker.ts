@@ -150,6 +150,8 @@ function waitForStop(): Promise<'signalled' | 'orphaned'> {
     process.on('SIGTERM', () => resolve('signalled'))
     process.on('SIGINT', () => resolve('signalled'))
     process.on('disconnect', () => resolve('orphaned'))
+    // It may have exited while this process started: no event follows then.
+    if (process.send !== undefined && !process.connected) resolve('orphaned')
   })
 }
 

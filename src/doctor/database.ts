@@ -76,13 +76,17 @@ function isFacts(found: DatabaseFacts | Finding): found is DatabaseFacts {
 
 function migrationsFinding({ migrations }: DatabaseFacts): Finding {
   const check = 'schema'
-  const { applied, pending, unknown } = migrations
-  if (unknown > 0) {
+  const { applied, pending, unknown, isCompatible } = migrations
+  if (!isCompatible) {
     return fail(
       check,
       `a newer version migrated the database (${unknown} unknown migrations)`,
       'Start that version, or restore a backup from before the migration.',
     )
+  }
+  if (unknown > 0) {
+    const added = `${unknown} migrations of a newer version, with which this one is compatible`
+    return ok(check, `${applied} migrations, and ${added}`)
   }
   if (pending === 0) return ok(check, `${applied} migrations, up to date`)
   const detail = `${pending} migrations pending; applied at the next start`

@@ -66,12 +66,20 @@ test('an up-to-date database passes', async () => {
   expect(finding('pgvector').verdict).not.toBe('fail')
 })
 
-test('a database of a newer version fails', async () => {
-  const { exitCode, finding } = await doctorAfter((handle) =>
-    handle.execute(
-      sql`insert into drizzle.__drizzle_migrations (hash, created_at) values ('x', 99999999999999)`,
-    ),
-  )
+const laterMigration = sql`
+  insert into drizzle.__drizzle_migrations (hash, created_at) values ('x', 99999999999999)`
+
+test('a database of a newer version that only added to it passes', async () => {
+  const { exitCode, finding } = await doctorAfter((handle) => handle.execute(laterMigration))
+  expect([exitCode, finding('schema').verdict]).toEqual([0, 'ok'])
+  expect(finding('schema').detail).toContain('1 migrations of a newer version')
+})
+
+test('a database of an incompatible newer version fails', async () => {
+  const { exitCode, finding } = await doctorAfter(async (handle) => {
+    await handle.execute(laterMigration)
+    await handle.execute(sql`create table schema_level as select 2 as level`)
+  })
   expect([exitCode, finding('schema').verdict]).toEqual([1, 'fail'])
   expect(finding('schema').detail).toContain('a newer version')
 })

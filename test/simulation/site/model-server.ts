@@ -28,9 +28,10 @@ export type ModelServer = {
 }
 
 const dimensions = 16
-const wordPauseMs = 8
+/** A client waits for its stream, so short pauses make more operations. */
+const defaultPauseMs = 8
 
-export function startModelServer(name: string): ModelServer {
+export function startModelServer(name: string, wordPauseMs = defaultPauseMs): ModelServer {
   const port = freePort()
   const served: ServedCall[] = []
   let held = Promise.withResolvers<void>()
@@ -64,7 +65,7 @@ export function startModelServer(name: string): ModelServer {
       await Bun.sleep(prompt.words * wordPauseMs)
       return ended(end, Response.json(chatCompletion(prompt)))
     }
-    return new Response(stream(prompt, request.signal, end), {
+    return new Response(stream(prompt, { signal: request.signal, end, wordPauseMs }), {
       headers: { 'content-type': 'text/event-stream' },
     })
   }
@@ -93,7 +94,10 @@ export function startModelServer(name: string): ModelServer {
   }
 }
 
-async function* stream(prompt: Prompt, signal: AbortSignal, end: () => void) {
+async function* stream(
+  prompt: Prompt,
+  { signal, end, wordPauseMs }: { signal: AbortSignal; end: () => void; wordPauseMs: number },
+) {
   try {
     const frames = chatFrames(prompt)
     const count = prompt.manner === 'cut' ? Math.ceil(frames.length / 2) : frames.length

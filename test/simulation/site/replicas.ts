@@ -19,7 +19,8 @@ export type Replica = {
   workers(): number[]
   /** All processes of it so far, the present one last. */
   readonly runs: readonly GatewayProcess[]
-  start(): Promise<void>
+  /** Of this version, or of the one in another folder. */
+  start(project?: string): Promise<void>
   /** Resolves with the exit code. */
   stop(): Promise<number>
   /** Kills the supervisor; its workers finish their streams and end. */
@@ -35,18 +36,22 @@ export type ReplicaOptions = {
   readonly temporaryFolder: string
   readonly configFolder: string
   readonly upstreams: readonly ModelServer[]
+  readonly workers?: number
+  /** The folder of another version. */
+  readonly project?: string
 }
 
 export async function startReplicas(options: ReplicaOptions): Promise<Replica[]> {
   const config = join(options.configFolder, 'sluice.toml')
   writeFileSync(config, configOf(options.upstreams))
   const replicas = options.names.map((name) => createReplica(name, config, options))
-  for (const replica of replicas) await replica.start()
+  for (const replica of replicas) await replica.start(options.project)
   return replicas
 }
 
 function createReplica(name: string, config: string, options: ReplicaOptions): Replica {
   const port = freePort()
+  const workers = options.workers ?? workersEach
   const runs: GatewayProcess[] = []
   const current = () => {
     const run = runs.at(-1)
@@ -59,14 +64,17 @@ function createReplica(name: string, config: string, options: ReplicaOptions): R
     port,
     runs,
     workers: () => childrenOf(current().pid).filter(isAlive),
-    async start() {
+    async start(project) {
       const run = await startGatewayProcess({
+        ...(project === undefined
+          ? {}
+          : { command: [process.execPath, join(project, 'src/main.ts')] }),
         dataFolder: options.dataFolder,
         environment: {
           PORT: String(port),
           DATABASE_URL: options.databaseUrl,
           SLUICE_CONFIG: config,
-          SLUICE_WORKERS: String(workersEach),
+          SLUICE_WORKERS: String(workers),
           SLUICE_DATABASE_WAIT_MS: '2000',
           TMPDIR: options.temporaryFolder,
           JWT_SECRET: jwtSecret,
@@ -74,7 +82,7 @@ function createReplica(name: string, config: string, options: ReplicaOptions): R
         },
       })
       runs.push(run)
-      await run.logged('listening', workersEach)
+      await run.logged('listening', workers)
     },
     async stop() {
       current().signal('SIGTERM')

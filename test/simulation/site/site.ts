@@ -48,7 +48,7 @@ export async function startSite(folder: string, book: Book): Promise<Site | null
   const temporaryFolder = join(disk.folder, 'tmp')
   for (const each of [dataFolder, temporaryFolder]) mkdirSync(each, { recursive: true })
   const postgres = await startOwnPostgres(programs, join(folder, 'postgres'))
-  const upstreams = ['alpha', 'beta'].map(startModelServer)
+  const upstreams = ['alpha', 'beta'].map((name) => startModelServer(name))
   const replicas = await startReplicas({
     names: ['replica-0', 'replica-1'],
     databaseUrl: postgres.url,
