@@ -125,12 +125,19 @@ export async function createAuth(deps: AuthDeps) {
   await notify({ what: 'groups', id: '' })
   // Before 1.2.1 the platform's gateway treated every bearer value as a JWT.
   const { publicUrl } = config.login
-  const rules = { bearerKeys: config.platformVersion !== '1.2.0', publicUrl }
+  const publicOrigin = publicUrl === undefined ? null : new URL(publicUrl).origin
+  const originOf = (request: Request, peers: Peers | null) =>
+    publicOrigin ?? clientAddresses.originOf(request, peers)
+  const rules = { bearerKeys: config.platformVersion !== '1.2.0', originOf }
   const onChanged = (keyId: string) => notify({ what: 'key', id: keyId })
   return {
     /** Throws an `AppError` of status 401, or 503 if the credential cannot be verified. */
     authenticate: (request: Request, peers: Peers | null = null) =>
-      authenticate(() => readCredential(request, rules), { request, peers }),
+      authenticate(() => readCredential(request, rules, peers), { request, peers }),
+    /** The origin of the gateway as the browser of a request sees it. */
+    originOf,
+    /** The address of the client behind trusted proxies; empty if it is not known. */
+    addressOf: (request: Request, peers: Peers | null) => clientAddresses.of(request, peers) ?? '',
     /** The principal of a bare token, as a WebSocket sends it: a JWT or an API key. */
     authenticateToken: (token: string) => authenticate(() => readToken(token)),
     /** The principal of the value of a cookie. */

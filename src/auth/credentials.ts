@@ -1,6 +1,7 @@
+import type { Peers } from '#lib/client-address.ts'
 import { AppError } from '#lib/errors.ts'
 import { apiKeyPrefix } from './key-format.ts'
-import { cookieName, ownOrigin, readCookie, requireSameOrigin } from './session-cookie.ts'
+import { cookieName, readCookie, requireSameOrigin } from './session-cookie.ts'
 
 /** Verified credentials that are cached, about 1 KB each, by the hash of the whole credential. */
 export const credentialsCachedMax = 10_000
@@ -23,7 +24,11 @@ const howToSend =
  * set headers, may send it in the query parameter `token` or, like browser SDKs, in the name of a
  * subprotocol. A cookie counts only without any of them.
  */
-export function readCredential(request: Request, rules: CredentialRules): Credential {
+export function readCredential(
+  request: Request,
+  rules: CredentialRules,
+  peers: Peers | null = null,
+): Credential {
   const { headers } = request
   if (isUpgrade(request)) {
     const token = new URL(request.url).searchParams.get('token') || readProtocolToken(headers)
@@ -33,7 +38,7 @@ export function readCredential(request: Request, rules: CredentialRules): Creden
   if (key) return { kind: 'api-key', key }
   const authorization = headers.get('authorization')
   const bearer = authorization && /^bearer +(.+)$/i.exec(authorization)?.[1]
-  if (!bearer) return readSession(request, rules)
+  if (!bearer) return readSession(request, rules, peers)
   if (!rules.bearerKeys && bearer.startsWith(apiKeyPrefix)) {
     throw new AppError('invalid_token', notThreeParts)
   }
@@ -42,14 +47,18 @@ export function readCredential(request: Request, rules: CredentialRules): Creden
 
 type CredentialRules = {
   readonly bearerKeys: boolean
-  /** The origin of the gateway for browsers, if it is not that of the request. */
-  readonly publicUrl?: string | undefined
+  /** The origin of the gateway as the browser sees it. */
+  readonly originOf: (request: Request, peers: Peers | null) => string
 }
 
 /** Throws `csrf_refused` if another site may have sent the cookie. */
-function readSession(request: Request, { publicUrl }: CredentialRules): Credential {
+function readSession(
+  request: Request,
+  { originOf }: CredentialRules,
+  peers: Peers | null,
+): Credential {
   if (!request.headers.has('cookie')) throw new AppError('missing_credentials', howToSend)
-  const origin = ownOrigin(request, publicUrl)
+  const origin = originOf(request, peers)
   const secret = readCookie(request, cookieName('session', origin))
   if (!secret) throw new AppError('missing_credentials', howToSend)
   requireSameOrigin(request, { origin, isUpgrade: isUpgrade(request) })

@@ -18,11 +18,6 @@ export function hashSecret(secret: string): Buffer {
   return new Bun.CryptoHasher('sha256').update(secret).digest()
 }
 
-/** The origin under which browsers see the gateway. */
-export function ownOrigin({ url }: Request, publicUrl: string | undefined): string {
-  return new URL(publicUrl ?? url).origin
-}
-
 /**
  * The name of a cookie of an origin. Over https its prefix makes browsers refuse one that another host
  * of the domain sets. Cookies do not know ports, so the name has that of a plain origin: otherwise two

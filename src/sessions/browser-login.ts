@@ -1,30 +1,23 @@
 import type { Auth } from '#auth/auth.ts'
-import {
-  cookieName,
-  hashSecret,
-  ownOrigin,
-  readCookie,
-  renderCookie,
-} from '#auth/session-cookie.ts'
+import { cookieName, hashSecret, readCookie, renderCookie } from '#auth/session-cookie.ts'
 import type { NewLogin } from '#auth/sessions.ts'
 import type { Config } from '#config/schema.ts'
+import type { Peers } from '#lib/client-address.ts'
 import { AppError } from '#lib/errors.ts'
 import { loopbackHost } from './config.ts'
 
 type BrowserDeps = {
   auth: Pick<Auth, 'sessions'>
-  config: Pick<Config, 'login'>
   now: () => Date
 }
 
 /** Begins the session of a browser and ends the one that it had; returns its secret, and its cookie. */
 export async function beginSession(
-  { auth, config, now }: BrowserDeps,
-  request: Request,
+  { auth, now }: BrowserDeps,
+  { request, origin }: { request: Request; origin: string },
   login: Omit<NewLogin, 'userAgent'>,
-  former = formerSession(request, config),
+  former = formerSession(request, origin),
 ): Promise<{ secret: string; cookie: string }> {
-  const origin = requireSafeOrigin(request, config)
   const userAgent = request.headers.get('user-agent') ?? ''
   // A new secret with every login: one that was planted before it gives no access afterwards.
   const secret = await auth.sessions.create({ ...login, userAgent })
@@ -37,15 +30,13 @@ export async function beginSession(
 }
 
 /** The hash of the session that a browser has already; null for none. */
-export function formerSession(request: Request, { login }: Pick<Config, 'login'>): Buffer | null {
-  const origin = ownOrigin(request, login.publicUrl)
+export function formerSession(request: Request, origin: string): Buffer | null {
   const secret = readCookie(request, cookieName('session', origin))
   return secret ? hashSecret(secret) : null
 }
 
 /** The cookie that deletes that of the session. */
-export function endedCookie(request: Request, { login }: Pick<Config, 'login'>): string {
-  const origin = ownOrigin(request, login.publicUrl)
+export function endedCookie(origin: string): string {
   return renderCookie('session', '', { origin, maxAgeS: 0, sameSite: 'Strict' })
 }
 
@@ -53,14 +44,18 @@ export function endedCookie(request: Request, { login }: Pick<Config, 'login'>):
  * The origin of the gateway for the browser. Over plain http a session could be read by everybody on
  * the way, so it needs `login.public_url`, except on this machine.
  */
-export function requireSafeOrigin(request: Request, { login }: Pick<Config, 'login'>): string {
-  const origin = ownOrigin(request, login.publicUrl)
+export function requireSafeOrigin(
+  { auth, config }: { auth: Pick<Auth, 'originOf'>; config: Pick<Config, 'login'> },
+  request: Request,
+  peers: Peers | null,
+): string {
+  const origin = auth.originOf(request, peers)
   const { protocol, hostname } = new URL(origin)
   const isSafe =
-    protocol === 'https:' || login.publicUrl !== undefined || loopbackHost.test(hostname)
+    protocol === 'https:' || config.login.publicUrl !== undefined || loopbackHost.test(hostname)
   if (!isSafe) throw new AppError('permission_denied', insecure, { code: 'https_required' })
   return origin
 }
 
 export const insecure =
-  'A login needs https; if a proxy ends TLS, set login.public_url (SLUICE_PUBLIC_URL) to the https address.'
+  'A login needs https. Behind a proxy that ends TLS, set trusted_proxies, or login.public_url (SLUICE_PUBLIC_URL) to the https address.'

@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json, jsonBody, rawBody } from '#api/endpoint.ts'
 import { oneOf } from '#api/request-schema.ts'
 import { instant, instantExample } from '#api/shapes.ts'
+import type { Auth } from '#auth/auth.ts'
 import type { Config } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
 import { createAttemptLimit, tooManyAttempts } from './attempt-limit.ts'
@@ -19,6 +20,7 @@ import { readForm } from './form.ts'
 
 export type DeviceEndpointsDeps = {
   devices: DeviceLogins
+  auth: Pick<Auth, 'originOf' | 'addressOf'>
   config: Pick<Config, 'login'>
   now: () => Date
 }
@@ -31,7 +33,8 @@ const windowMs = 600_000
 const grantType = 'urn:ietf:params:oauth:grant-type:device_code'
 
 /** The login of devices without a browser: RFC 8628 for the device, and the page that approves it. */
-export function deviceEndpoints({ devices, config, now }: DeviceEndpointsDeps): Endpoint[] {
+export function deviceEndpoints(deps: DeviceEndpointsDeps): Endpoint[] {
+  const { devices, auth, now } = deps
   const begun = createAttemptLimit({ attemptsMax: begunMax, windowMs, now })
   const mistyped = createAttemptLimit({ attemptsMax: mistypedMax, windowMs, now })
 
@@ -67,8 +70,8 @@ export function deviceEndpoints({ devices, config, now }: DeviceEndpointsDeps): 
         rate_limit_exceeded: [tooManyDevices, tooManyAttempts],
       },
       async handle({ request, set, server }) {
-        const origin = requireSafeOrigin(request, config)
-        const client = server?.requestIP(request)?.address ?? ''
+        const origin = requireSafeOrigin(deps, request, server)
+        const client = auth.addressOf(request, server)
         begun.check(client)
         begun.count(client)
         const form = await readForm(request)

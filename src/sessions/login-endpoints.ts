@@ -21,7 +21,7 @@ import { renewalOf, sealTokens } from './renewal.ts'
 import { logOut } from './session-endpoints.ts'
 
 export type LoginEndpointsDeps = {
-  auth: Pick<Auth, 'authenticate' | 'sessions'>
+  auth: Pick<Auth, 'authenticate' | 'sessions' | 'originOf'>
   config: Pick<Config, 'login'>
   oidc: OidcClient | null
   sealer: Sealer
@@ -42,7 +42,7 @@ type LoginFailure =
 
 /** The login of browsers at the identity provider. A browser follows these addresses by itself. */
 export function loginEndpoints(deps: LoginEndpointsDeps): Endpoint[] {
-  const { auth, config, oidc, log } = deps
+  const { auth, oidc, log } = deps
   const shared = { method: 'GET', permission: 'public', tag: 'Sessions' } as const
 
   return [
@@ -59,11 +59,11 @@ export function loginEndpoints(deps: LoginEndpointsDeps): Endpoint[] {
         not_found: { code: 'login_not_configured', message: notConfigured },
         permission_denied: { code: 'https_required', message: insecure },
       },
-      async handle({ request, query }) {
+      async handle({ request, query, server }) {
         const client = requireClient(oidc)
-        const origin = requireSafeOrigin(request, config)
+        const origin = requireSafeOrigin(deps, request, server)
         try {
-          const former = formerSession(request, config)?.toString('hex') ?? ''
+          const former = formerSession(request, origin)?.toString('hex') ?? ''
           const returnTo = readReturnTo(query.return_to)
           const { url, state } = await client.begin({ origin, returnTo, former })
           // Lax: the provider leads back to us, which is a request from another site.
@@ -84,9 +84,9 @@ export function loginEndpoints(deps: LoginEndpointsDeps): Endpoint[] {
         'The redirect URI to register at the provider. A failure leads to `/console/login?error=…`.',
       responses: { 302: redirect },
       errors: { not_found: { code: 'login_not_configured', message: notConfigured } },
-      async handle({ request }) {
+      async handle({ request, server }) {
         const client = requireClient(oidc)
-        const origin = requireSafeOrigin(request, config)
+        const origin = requireSafeOrigin(deps, request, server)
         const sealed = readCookie(request, cookieName('login', origin))
         const state = sealed === null ? null : client.openState(sealed)
         // A state works once: also a failed callback ends it.
@@ -96,7 +96,12 @@ export function loginEndpoints(deps: LoginEndpointsDeps): Endpoint[] {
         try {
           const login = await client.finish(new URL(request.url).search, state)
           const former = state.former === '' ? null : Buffer.from(state.former, 'hex')
-          const { cookie } = await beginSession(deps, request, sessionOf(deps, login), former)
+          const { cookie } = await beginSession(
+            deps,
+            { request, origin },
+            sessionOf(deps, login),
+            former,
+          )
           return redirectTo(readReturnTo(state.returnTo), [done, cookie])
         } catch (error) {
           const failure = classifyFailure(error)
@@ -113,12 +118,12 @@ export function loginEndpoints(deps: LoginEndpointsDeps): Endpoint[] {
       description:
         'Ends the session, then leads to the logout of the identity provider if it has one, otherwise to the console. A link on another site logs nobody out.',
       responses: { 302: redirect },
-      async handle({ request }) {
+      async handle({ request, server }) {
         const site = request.headers.get('sec-fetch-site')
         const isOwn = site === null || site === 'same-origin' || site === 'none'
         if (!isOwn) return redirectTo('/console/')
-        const logoutUrl = await logOut(deps, request)
-        return redirectTo(logoutUrl ?? '/console/', [endedCookie(request, config)])
+        const logoutUrl = await logOut(deps, request, server)
+        return redirectTo(logoutUrl ?? '/console/', [endedCookie(auth.originOf(request, server))])
       },
     }),
 

@@ -6,6 +6,7 @@ import { requireSameOrigin } from '#auth/session-cookie.ts'
 import { expiryOf } from '#auth/sessions.ts'
 import { signDevelopmentToken } from '#auth/tokens.ts'
 import type { Config } from '#config/schema.ts'
+import type { Peers } from '#lib/client-address.ts'
 import { AppError } from '#lib/errors.ts'
 import { isUuid } from '#lib/uuid.ts'
 import { createAttemptLimit, tooManyAttempts } from './attempt-limit.ts'
@@ -26,8 +27,8 @@ import {
 import { codeSessionS, type StartCodes } from './start-codes.ts'
 
 export type SessionEndpointsDeps = LogoutDeps & {
-  auth: Pick<Auth, 'authenticateSession' | 'verifyToken'>
-  config: Pick<Config, 'jwt'>
+  auth: Pick<Auth, 'authenticateSession' | 'verifyToken' | 'addressOf'>
+  config: Pick<Config, 'jwt' | 'login'>
   startCodes: Pick<StartCodes, 'take'>
   now: () => Date
 }
@@ -78,9 +79,9 @@ export function sessionEndpoints(deps: SessionEndpointsDeps): Endpoint[] {
         200: { description: 'The session.', content: json(currentSession, sessionExample) },
       },
       errors: unavailable,
-      async handle({ request, set }) {
+      async handle({ request, set, server }) {
         set.headers['cache-control'] = 'no-store'
-        return renderSession(await principalOf(auth, request), methods)
+        return renderSession(await principalOf(auth, request, server), methods)
       },
     }),
 
@@ -125,17 +126,15 @@ something needs this header as well, and comes from the pages of the gateway onl
       },
       async handle({ request, body, set, server }) {
         // Before the cookie exists as well: another site could log a user in as somebody else.
-        requireSameOrigin(request, {
-          origin: requireSafeOrigin(request, config),
-          isUpgrade: false,
-        })
-        const client = server?.requestIP(request)?.address ?? ''
+        const origin = requireSafeOrigin(deps, request, server)
+        requireSameOrigin(request, { origin, isUpgrade: false })
+        const client = auth.addressOf(request, server)
         attempts.check(client)
         const login = await verify(body).catch((error: unknown) => {
           attempts.count(client)
           throw error
         })
-        const { secret, cookie } = await beginSession(deps, request, login)
+        const { secret, cookie } = await beginSession(deps, { request, origin }, login)
         set.headers['set-cookie'] = cookie
         set.headers['cache-control'] = 'no-store'
         return renderSession(await auth.authenticateSession(secret), methods)
@@ -167,9 +166,9 @@ something needs this header as well, and comes from the pages of the gateway onl
         },
         ...unavailable,
       },
-      async handle({ request, set }) {
-        const logoutUrl = await logOut(deps, request)
-        set.headers['set-cookie'] = endedCookie(request, config)
+      async handle({ request, set, server }) {
+        const logoutUrl = await logOut(deps, request, server)
+        set.headers['set-cookie'] = endedCookie(auth.originOf(request, server))
         return { object: 'session.deleted', deleted: true, logout_url: logoutUrl }
       },
     }),
@@ -230,10 +229,11 @@ const credentialHeaders = ['authorization', 'x-api-key', 'cookie']
 async function principalOf(
   auth: Pick<Auth, 'authenticate'>,
   request: Request,
+  peers: Peers | null,
 ): Promise<Principal | null> {
   if (!credentialHeaders.some((name) => request.headers.has(name))) return null
   try {
-    return await auth.authenticate(request)
+    return await auth.authenticate(request, peers)
   } catch (error) {
     if (error instanceof AppError && error.status === 401) return null
     throw error
@@ -241,24 +241,24 @@ async function principalOf(
 }
 
 export type LogoutDeps = {
-  auth: Pick<Auth, 'authenticate' | 'sessions'>
+  auth: Pick<Auth, 'authenticate' | 'sessions' | 'originOf'>
   /** Null without an identity provider for logins. */
   oidc: Pick<OidcClient, 'logoutUrl'> | null
-  config: Pick<Config, 'login'>
 }
 
 /** Ends the session of a request; returns where the browser logs out at the identity provider. */
 export async function logOut(
-  { auth, oidc, config }: LogoutDeps,
+  { auth, oidc }: LogoutDeps,
   request: Request,
+  peers: Peers | null,
 ): Promise<string | null> {
-  const principal = await principalOf(auth, request)
+  const principal = await principalOf(auth, request, peers)
   const id = principal && sessionIdOf(principal)
   if (!id) return null
   const [ended] = await auth.sessions.end({ id })
   if (ended === undefined || oidc === null) return null
   try {
-    return await oidc.logoutUrl(ended, requireSafeOrigin(request, config))
+    return await oidc.logoutUrl(ended, auth.originOf(request, peers))
   } catch {
     // The session has ended here; the provider is unreachable.
     return null

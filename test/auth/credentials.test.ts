@@ -7,7 +7,7 @@ const key = createApiKey()
 const keyProtocol = `openai-insecure-api-key.${key}`
 
 const read = (headers: Record<string, string>, url = 'http://sluice.test/v1/models') =>
-  readCredential(new Request(url, { headers }), { bearerKeys: true })
+  readCredential(new Request(url, { headers }), { bearerKeys: true, originOf: () => url })
 
 const handshake = (offered: string, more: Record<string, string> = {}) => ({
   upgrade: 'WebSocket',

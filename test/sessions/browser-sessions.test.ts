@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { asRecord } from '#lib/json.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { configFile, stopProcesses } from '#test/support/process.ts'
 
 let plain: Gateway
 let secure: Gateway
@@ -13,6 +14,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await plain.stop()
   await secure.stop()
+  await stopProcesses()
 })
 
 async function logIn(
@@ -52,6 +54,29 @@ describe('a cookie', () => {
     expect(await codeOf(await logIn(secure, { token }, { origin: secure.url }))).toBe(
       'csrf_refused',
     )
+  })
+
+  test('behind a trusted proxy is that of the address that the browser used', async () => {
+    const config = configFile('trusted_proxies = ["127.0.0.1"]')
+    const proxied = await startGateway({ environment: { SLUICE_CONFIG: config } })
+    try {
+      const token = await proxied.token(['users'], 'ann')
+      const forwarded = {
+        'x-forwarded-proto': 'https',
+        'x-forwarded-host': 'gateway.example.org',
+        'x-forwarded-for': '203.0.113.7',
+      }
+      const response = await logIn(proxied, { token }, { ...forwarded, origin: publicUrl })
+      const cookie = cookieOf(response).split(';', 1)[0] ?? ''
+      expect(cookie).toStartWith('__Host-')
+      const headers = { ...forwarded, cookie }
+      expect((await fetch(`${proxied.url}/v1/me`, { headers })).status).toBe(200)
+      // Without a proxy in front, these headers are the client's own invention.
+      const direct = await logIn(plain, { token: await plain.token() }, forwarded)
+      expect(cookieOf(direct)).toStartWith('sluice_session_')
+    } finally {
+      await proxied.stop()
+    }
   })
 
   test('needs https, except on this machine', async () => {
