@@ -8,6 +8,7 @@ import { jsonType } from '#http/error-envelope.ts'
 import { idleTimeoutS, streamTimeoutS } from '#http/long-body.ts'
 import { type HttpMetrics, RouteMetrics } from '#http/metrics.ts'
 import { exchangeOf } from '#http/request-lifecycle.ts'
+import { renderServerTiming, wantsServerTiming } from '#http/server-timing.ts'
 import { type ClientAddresses, createClientAddresses } from '#lib/client-address.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Exchange } from '#lib/exchange.ts'
@@ -109,6 +110,9 @@ function serve(
       if (bodySpec?.kind === 'raw') noteLength(exchange, request)
       if (status !== null) set.status = status
       const sent = respond(exchange, set, result)
+      if (wantsServerTiming(request.headers)) {
+        set.headers['server-timing'] = renderServerTiming(exchange)
+      }
       route?.ended(exchange.status, exchange.receivedAtMs)
       return sent
     } catch (error) {

@@ -7,6 +7,7 @@ import { readTraceContext, type TraceContext } from '#lib/trace.ts'
 import type { Tracer } from '#telemetry/tracing/tracer.ts'
 import { errorResponse, isMessagesPath } from './error-envelope.ts'
 import { countUnmatched, type HttpMetrics } from './metrics.ts'
+import { renderServerTiming, wantsServerTiming } from './server-timing.ts'
 
 /**
  * Begins the exchange of every request, refuses requests while draining, and turns errors into
@@ -63,6 +64,9 @@ export function requestLifecycle(deps: {
       exchange.error = failure
       exchange.status = response.status
       exchange.bytesOut = Number(response.headers.get('content-length') ?? 0)
+      if (wantsServerTiming(request.headers)) {
+        response.headers.set('server-timing', renderServerTiming(exchange))
+      }
       exchange.end()
       if (exchange.meter !== null) exchange.meter.ended(response.status, exchange.receivedAtMs)
       else if (deps.metrics !== undefined) countUnmatched(deps.metrics, method, response.status)

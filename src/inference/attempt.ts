@@ -59,6 +59,7 @@ function identityOf(
   return {
     requestId: exchange?.nextUpstreamId() ?? `${requestId}-${newId('')}`,
     trace: span ?? trace,
+    exchange,
   }
 }
 

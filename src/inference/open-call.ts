@@ -121,7 +121,10 @@ export class OpenCall {
   }
 
   output(batch: EventBatch) {
-    this.record.firstEventMs ??= performance.now() - this.#startedAtMs
+    if (this.record.firstEventMs === null) {
+      this.record.firstEventMs = performance.now() - this.#startedAtMs
+      this.#call.context.exchange?.outputBegan(this.record.queuedMs)
+    }
     if (this.#output !== null) this.#output.add(batch)
     const last = batch.at(-1)
     if (last?.type === 'finish') this.complete(last.usage)

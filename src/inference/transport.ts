@@ -13,6 +13,8 @@ export type RequestIdentity = {
   readonly requestId: string
   /** `traceparent` and `tracestate`. */
   readonly trace: TraceContext | null
+  /** Takes the time of a new connection. */
+  readonly exchange: { connectMs: number | null } | undefined
 }
 
 export type UpstreamHttpRequest = {

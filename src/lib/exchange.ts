@@ -83,8 +83,11 @@ export class Exchange {
   cachedTokens = 0
   retries = 0
   queuedMs = 0
+  queuedUntilOutputMs = 0
   /** From the arrival to the first output of a model; null without output. */
   firstEventMs: number | null = null
+  /** Of the last new connection to an upstream; null: there was one already. */
+  connectMs: number | null = null
   /** What else its log line says. */
   details: ExchangeFields | null = null
   readonly #observer: ExchangeObserver
@@ -110,6 +113,13 @@ export class Exchange {
   /** Work that the line shall contain, a call to a model or speech, has begun. */
   workStarted(): void {
     this.#worksRunning++
+  }
+
+  /** The first output of a call that has not ended, for headers that are sent then. */
+  outputBegan(queuedMs: number): void {
+    if (this.firstEventMs !== null) return
+    this.firstEventMs = performance.now() - this.receivedAtMs
+    this.queuedUntilOutputMs = queuedMs
   }
 
   /** Adds a call; false: the exchange was reported before, so its line does not contain it. */

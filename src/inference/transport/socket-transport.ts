@@ -1,4 +1,4 @@
-import type { Transport } from '#inference/transport.ts'
+import type { Transport, UpstreamHttpRequest } from '#inference/transport.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { Connection } from './connection.ts'
 import { ConnectionPool } from './connection-pool.ts'
@@ -43,6 +43,7 @@ export function createSocketTransport(
       const { signal } = request
       signal.throwIfAborted()
       const endpoint = endpointOf(request.url)
+      const startedAtMs = performance.now()
       const rendered = renderRequest(endpoint, request)
       const roundTrip = { signal, headerBytesMax, bufferBytesMax, release }
       const open = () =>
@@ -51,6 +52,7 @@ export function createSocketTransport(
       // Two iterations at most: a new connection is never stale.
       while (true) {
         const connection = pooled ?? (await withDescriptor(open, signal))
+        if (pooled === null) noteConnect(request, startedAtMs)
         const response = await sendOver(connection, rendered, roundTrip)
         if (response !== null) return response
         log?.debug('stale upstream connection', { host: endpoint.host })
@@ -59,4 +61,11 @@ export function createSocketTransport(
     },
     close: () => pool.close(),
   }
+}
+
+function noteConnect({ identity }: UpstreamHttpRequest, startedAtMs: number): void {
+  if (identity === undefined) return
+  const connectMs = performance.now() - startedAtMs
+  if (identity.exchange !== undefined) identity.exchange.connectMs = connectMs
+  identity.trace?.span?.set({ 'sluice.connect_ms': connectMs })
 }

@@ -11,6 +11,7 @@ import type { ClientSocket } from './outbox.ts'
 import type { SessionQuery } from './query.ts'
 import { type SessionDeps, type SessionStart, SpeechSession } from './session.ts'
 import { exchangeErrorOf, fromRequestError, noCapacity, SessionError } from './session-error.ts'
+import { endSpeechSpan, startSpeechSpan } from './speech-span.ts'
 import type { SessionEnding } from './transcriber.ts'
 
 export type SpeechSessionsDeps = {
@@ -89,10 +90,12 @@ export class SpeechSessions {
     this.#requireCapacity(principal.userId)
     const admitted = this.#admit?.(principal, 'session') ?? null
     let reservation = admitted instanceof Promise ? null : admitted
+    const span = startSpeechSpan(start)
     const session = new SpeechSession(this.#sessionDeps, start, (ending) => {
       reservation?.settle(ending.stats?.audio_ms ?? 0)
       this.#live.delete(session.id)
       reportEnding(session, ending)
+      if (span !== null) endSpeechSpan(span, session, ending)
       this.#onUsed?.(useOf(session, ending))
       if (session.isResumable()) this.#ended.add(session)
     })

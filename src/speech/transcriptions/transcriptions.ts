@@ -134,6 +134,13 @@ function openUpload(
   async function* run(audio: SpooledAudio, request: TranscriptionRequest): FileParts {
     const startedAt = performance.now()
     context.exchange?.workStarted()
+    const span = context.trace?.span?.startChild('transcription', {
+      attributes: {
+        'gen_ai.operation.name': 'transcribe',
+        'gen_ai.request.model': request.model,
+        'sluice.speech.language': request.language,
+      },
+    })
     let stats: RecognitionStats | null = null
     let failure: AppError | null = clientDisconnected()
     try {
@@ -169,6 +176,13 @@ function openUpload(
         durationMs,
         endedAtMs,
       })
+      span?.set({
+        'sluice.speech.engine': stats?.engine.name,
+        'sluice.speech.audio_ms': stats?.receivedMs,
+        'sluice.speech.untranscribed_ms': stats?.untranscribedMs,
+      })
+      if (failure !== null) span?.fail(failure.kind, failure.message)
+      span?.end(endedAtMs)
       context.exchange?.workEnded({
         model: request.model,
         lang: request.language,
