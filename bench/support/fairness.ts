@@ -34,6 +34,18 @@ export function fairnessOf(demands: readonly number[], served: readonly number[]
   return jainIndex(parts.filter((_, at) => (demands[at] ?? 0) > 0))
 }
 
+/**
+ * Jain's index as a part of the best one for this number of calls: whole calls cannot be divided equally.
+ * In ten seconds each of two hundred callers of `bench traffic` sends one or two calls, so a perfectly
+ * fair queue has an index of 0.953 there, and of 0.998 in a minute.
+ */
+export function fairnessOfWhole(served: readonly number[]): number {
+  const calls = served.reduce((sum, value) => sum + value, 0)
+  const [each, left] = [Math.floor(calls / served.length), calls % served.length]
+  const best = served.map((_, at) => (at < left ? each + 1 : each))
+  return jainIndex(served) / jainIndex(best)
+}
+
 export function quantile(values: readonly number[], fraction: number): number {
   const sorted = values.toSorted((left, right) => left - right)
   return sorted[Math.max(0, Math.ceil(sorted.length * fraction) - 1)] ?? 0

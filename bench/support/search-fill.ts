@@ -80,8 +80,7 @@ function openTables(database: Database) {
     tables,
     async buildGraph(indexId: number) {
       const { signal } = new AbortController()
-      await handler?.run({ id: 'bench', payload: { indexId }, attempt: 1,
-    trace: null, signal })
+      await handler?.run({ id: 'bench', payload: { indexId }, attempt: 1, trace: null, signal })
     },
   }
 }

@@ -1,5 +1,18 @@
 import { expect, test } from 'bun:test'
-import { fairnessOf, fairShares, jainIndex, quantile } from '../../bench/support/fairness.ts'
+import {
+  fairnessOf,
+  fairnessOfWhole,
+  fairShares,
+  jainIndex,
+  quantile,
+} from '../../bench/support/fairness.ts'
+
+test('whole calls that are divided as equally as possible are fair', () => {
+  expect(fairnessOfWhole([2, 1, 2, 1, 2])).toBe(1)
+  expect(fairnessOfWhole([2, 2, 2])).toBe(1)
+  expect(fairnessOfWhole([4, 1, 1, 1, 1])).toBeLessThan(0.8)
+  expect(fairnessOfWhole([0, 0, 0])).toBe(1)
+})
 
 test('the index of Jain is 1 for equal values and 1/n if one has everything', () => {
   expect([jainIndex([3, 3, 3]), jainIndex([5, 0, 0, 0])]).toEqual([1, 0.25])
