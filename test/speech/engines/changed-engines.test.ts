@@ -60,17 +60,17 @@ test('an engine that stays is the same, with its sessions; its place may change'
 })
 
 test('the sessions of a removed engine end as they began, then its programs are stopped', async () => {
-  const { pool, change } = start([stub({})])
   const running = childrenOf(process.pid).length
+  const { pool, change } = start([stub({}, { warm: 1 })])
   const { session, events } = await open(pool)
-  expect(childrenOf(process.pid)).toHaveLength(running + 1)
+  await eventually('a warm one runs too', () => childrenOf(process.pid).length === running + 2)
   change([demo({ name: 'next' })])
   expect((await open(pool)).engine.name).toBe('next')
   session.write(tone(500, 16_000))
   session.end()
   await eventually('its last results have arrived', () => events.at(-1)?.type === 'ended')
   expect(events.map(({ type }) => type)).toContain('final')
-  await eventually('its program has ended', () => childrenOf(process.pid).length === running)
+  await eventually('its programs have ended', () => childrenOf(process.pid).length === running)
 })
 
 test('a removed engine without sessions stops its warm programs at once', async () => {
