@@ -24,6 +24,7 @@ test('a worker serves requests of its own before it listens, and they leave no t
   const metrics = await (await fetch(`${gateway.url()}/metrics`)).text()
   expect(metrics).toMatch(/^sluice_limit_meters(\{.*\})? 0$/m)
   expect(metrics).not.toContain('warm-up')
+  expect(metrics).not.toContain('sluice_http_requests_total{')
   const models = await (await gateway.request('/v1/models')).text()
   expect(models).toContain('demo')
   expect(models).not.toContain('warm-up')

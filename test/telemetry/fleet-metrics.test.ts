@@ -48,7 +48,8 @@ function startWorker() {
   registry.gauge({ ...gauge, name: 'running', across: 'sum' }, () => running.count)
   registry.gauge({ ...gauge, name: 'oldest', across: 'max' }, () => number)
   registry.gauge({ ...gauge, name: 'least', across: 'min' }, () => number)
-  registry.sharedGauge({ ...gauge, name: 'rows', across: 'same' }, async () => rows.count)
+  const shared = { ...gauge, name: 'rows', across: 'same', labels: ['of'] } as const
+  registry.sharedGauge(shared, async () => (rows.count === 0 ? [] : [[rows.count, 'jobs']]))
 
   const requests: MetricsRequest[] = []
   let listen: (message: MetricsRequest) => void = () => {}
@@ -114,12 +115,16 @@ test('counters and buckets add up, gauges as they declare', async () => {
 
 test('a gauge that all workers share has the value that the responding worker read last', async () => {
   const [one, two] = [startWorker(), startWorker()]
+  const series = 'rows{of="jobs"}'
   one.rows.count = 5
-  expect((await one.scrape()).get('rows')).toBe(5)
+  expect((await one.scrape()).get(series)).toBe(5)
   two.rows.count = 6
-  expect((await two.scrape()).get('rows')).toBe(6)
+  expect((await two.scrape()).get(series)).toBe(6)
   one.rows.count = 7
-  expect((await one.scrape()).get('rows')).toBe(7)
+  expect((await one.scrape()).get(series)).toBe(7)
+  // There are none any more.
+  two.rows.count = 0
+  expect((await two.scrape()).has(series)).toBe(false)
 })
 
 test('totals of a killed worker stay, its gauges go', async () => {
@@ -198,7 +203,7 @@ test('the supervisor itself responds from the workers that report', async () => 
   await first
   const metrics = await scrape()
   expect(metrics.get('calls_total')).toBe(3)
-  expect(metrics.get('rows')).toBe(9)
+  expect(metrics.get('rows{of="jobs"}')).toBe(9)
   expect(metrics.get('sluice_workers_unresponsive')).toBe(1)
 })
 
