@@ -18,7 +18,7 @@ export type Principal = {
 }
 
 /** A token of the identity provider, or the session of a browser that it began. */
-export type TokenCredential = {
+type TokenCredential = {
   readonly kind: 'jwt'
   readonly session?: {
     readonly id: string

@@ -58,7 +58,7 @@ export function renderCookie(
 }
 
 /** The header of requests that change something with a cookie: no form and no link can send it. */
-export const csrfHeader = 'x-sluice-csrf'
+const csrfHeader = 'x-sluice-csrf'
 const safeMethods = ['GET', 'HEAD', 'OPTIONS']
 
 /**

@@ -4,8 +4,6 @@ import { setBounded } from '#lib/single-flight.ts'
 /** Clients that are counted; beyond, the first one is forgotten. */
 const clientsMax = 10_000
 
-export type AttemptLimit = ReturnType<typeof createAttemptLimit>
-
 /** Bounds attempts of each client per window, in this process. */
 export function createAttemptLimit(options: {
   attemptsMax: number
