@@ -14,6 +14,8 @@ export type ConsoleVisit = Visit & {
   /** Types into the control with this label. */
   fill(label: string, text: string): Promise<void>
   choose(label: string, value: string): Promise<void>
+  /** Clicks the checkbox with this label. */
+  check(label: string): Promise<void>
   /** Waits until the page shows a text. */
   shows(text: string): Promise<void>
   hides(text: string): Promise<void>
@@ -60,7 +62,10 @@ export function controlsOf(page: Page) {
       )
     },
     async press(name: string) {
-      const button = await find(`[...document.querySelectorAll('button, a, summary')].find(
+      // What lies behind a modal cannot be clicked.
+      const button =
+        await find(`[...([...document.querySelectorAll('dialog[open]')].at(-1) ?? document)
+        .querySelectorAll('button, a, summary')].find(
         (one) => !one.disabled && one.checkVisibility() &&
           (one.getAttribute('aria-label') ?? one.textContent.trim()) === ${JSON.stringify(name)})`)
       await button.click()
@@ -72,6 +77,11 @@ export function controlsOf(page: Page) {
       await page.keyboard.press('a')
       await page.keyboard.up('Control')
       await page.keyboard.type(text)
+    },
+    async check(label: string) {
+      const found = await find(`[...document.querySelectorAll('.choice label')].find(
+        (one) => (one.firstChild?.textContent ?? '').trim() === ${JSON.stringify(label)})`)
+      await found.click()
     },
     async choose(label: string, value: string) {
       await (await field(label)).select(value)

@@ -25,8 +25,10 @@ export function Dialog({
     const before = document.activeElement
     const element = dialog.current
     element?.showModal()
-    // The first field instead of the button that closes.
-    element?.querySelector<HTMLElement>('.dialog-body :is(input, select, textarea)')?.focus()
+    // The first field, or the answer that changes nothing; not the button that closes.
+    const field = element?.querySelector<HTMLElement>('.dialog-body :is(input, select, textarea)')
+    const start = field ?? element?.querySelector<HTMLElement>('.dialog-foot .button')
+    start?.focus()
     return () => {
       element?.close()
       if (before instanceof HTMLElement && before.isConnected) before.focus()

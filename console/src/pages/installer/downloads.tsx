@@ -27,7 +27,7 @@ export function Downloads({ round, onChange }: { round: number; onChange: () => 
   }
   if (rows === undefined || rows.length === 0) return null
   return (
-    <section class="stack tight" aria-label={text('installer.downloads')}>
+    <section class="stack tight">
       <h2>{text('installer.downloads')}</h2>
       <ul class="card">
         {rows.map((download) => (

@@ -109,7 +109,7 @@ export function Installed({ round, onChange }: { round: number; onChange: () => 
     },
   ]
   return (
-    <section class="stack tight" aria-label={text('installer.installed')}>
+    <section class="stack tight">
       <h2>{text('installer.installed')}</h2>
       <Table
         label={text('installer.installed')}

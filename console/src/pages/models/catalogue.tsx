@@ -28,7 +28,7 @@ export function Catalogue({ models, rules }: { models: Query<Models>; rules: rea
   )
   const present = modes.filter((one) => one === 'all' || all?.some((model) => model.mode === one))
   return (
-    <section class="stack tight" aria-label={text('models.catalogue')}>
+    <section class="stack tight">
       <div class="row between">
         <h2>{text('models.catalogue')}</h2>
         <Segments

@@ -135,7 +135,7 @@ export function Upstreams() {
     },
   ]
   return (
-    <section class="stack tight" aria-label={text('upstreams.title')}>
+    <section class="stack tight">
       <h2>{text('upstreams.title')}</h2>
       <Table
         label={text('upstreams.title')}

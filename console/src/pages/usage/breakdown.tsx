@@ -72,7 +72,7 @@ export function Breakdown({
     },
   ]
   return (
-    <section class="stack tight" aria-label={text('usage.breakdown')}>
+    <section class="stack tight">
       <div class="row between">
         <h2>{text('usage.breakdown')}</h2>
         <Segments

@@ -107,7 +107,7 @@ export function UserDialog({
         )}
       </div>
       {user.kind === 'service' && (
-        <section class="stack tight" aria-label={text('keys.title')}>
+        <section class="stack tight">
           <div class="row between">
             <h3>{text('keys.title')}</h3>
             <Button size="small" icon="plus" onClick={() => setCreating(true)}>

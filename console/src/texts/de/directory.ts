@@ -6,7 +6,7 @@ export const directory = {
     'Der Wert in Tokens des Identitätsanbieters, der diese Gruppe meint; leer: ihr Name.',
   'groups.create': 'Gruppe anlegen',
   'groups.delete_consequence':
-    'Ihre {count} Mitglieder verlieren, was nur sie gewährt hat. Das lässt sich nicht rückgängig machen.',
+    'Ihre Mitglieder ({count}) verlieren, was nur sie gewährt hat. Das lässt sich nicht rückgängig machen.',
   'groups.delete_name': '{name} löschen',
   'groups.delete_title': '{name} löschen?',
   'groups.deleted': '{name} gelöscht',

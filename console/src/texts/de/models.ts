@@ -63,7 +63,7 @@ export const models = {
   'upstreams.state_hint.suspect': 'Antwortet nicht und wird geprüft.',
   'upstreams.title': 'Upstreams',
   'upstreams.undrain': 'Zurückholen',
-  'upstreams.undrain_name': '{name} wieder in Betrieb nehmen',
+  'upstreams.undrain_name': 'Zurückholen: {name}',
   'upstreams.undrained': '{name} ist wieder in Betrieb',
   'upstreams.whole': 'Ganze Antwort',
 }

@@ -6,7 +6,7 @@ export const directory = {
     'The value in tokens of the identity provider that means this group; empty: its name.',
   'groups.create': 'Create a group',
   'groups.delete_consequence':
-    'Its {count} members lose what only it granted. This cannot be undone.',
+    'Its members ({count}) lose what only it granted. This cannot be undone.',
   'groups.delete_name': 'Delete {name}',
   'groups.delete_title': 'Delete {name}?',
   'groups.deleted': '{name} deleted',

@@ -63,7 +63,7 @@ export const models = {
   'upstreams.state_hint.suspect': 'Silent, and being checked.',
   'upstreams.title': 'Upstreams',
   'upstreams.undrain': 'Put back',
-  'upstreams.undrain_name': 'Put {name} back into service',
+  'upstreams.undrain_name': 'Put back {name}',
   'upstreams.undrained': '{name} is back in service',
   'upstreams.whole': 'Whole answer',
 }
