@@ -44,10 +44,12 @@ export function controlsOf(page: Page) {
     const handle = await page.waitForFunction(expression)
     return handle.asElement() as ElementHandle
   }
+  // A dialog has its fields before it is open.
   const field = (label: string) =>
-    find(`document.getElementById([...document.querySelectorAll('label')].find(
-      (one) => (one.firstChild?.textContent ?? '').trim() === ${JSON.stringify(label)})?.htmlFor)
-      ?? document.querySelector('[aria-label=${JSON.stringify(label)}]')`)
+    find(`[...document.querySelectorAll('input, select, textarea')].find((one) =>
+      one.checkVisibility() && (one.getAttribute('aria-label') ??
+        document.querySelector('label[for="' + one.id + '"]')?.firstChild?.textContent.trim()
+      ) === ${JSON.stringify(label)})`)
   return {
     async shows(text: string) {
       await page.waitForFunction(`document.body.innerText.includes(${JSON.stringify(text)})`)

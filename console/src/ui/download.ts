@@ -1,3 +1,5 @@
+const keptMs = 10_000
+
 /** Offers data as a file. */
 export function saveFile(data: Blob, name: string): void {
   const url = URL.createObjectURL(data)
@@ -5,5 +7,6 @@ export function saveFile(data: Blob, name: string): void {
   link.href = url
   link.download = name
   link.click()
-  URL.revokeObjectURL(url)
+  // Firefox reads it after the click.
+  setTimeout(() => URL.revokeObjectURL(url), keptMs)
 }
