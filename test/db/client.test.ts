@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test'
-import { type SQL, sql } from 'drizzle-orm'
+import { sql } from 'drizzle-orm'
 import { type Database, openDatabase } from '#db/client.ts'
 import { appGroup } from '#db/schema/auth.ts'
 import { DatabaseStartError } from '#db/start-error.ts'
@@ -126,47 +126,6 @@ describe('a database', () => {
     await database.notify('news', 'one')
     await until(() => received.length === 1)
     expect(received).toEqual(['one'])
-  })
-
-  describe('on the tables of a newer version', () => {
-    /** With one more migration, and what that did. */
-    async function migrateFurther(statement: SQL) {
-      const place = await newPlace()
-      const database = await open(place)
-      await database.drizzle.execute(statement)
-      await database.drizzle.execute(
-        sql`insert into drizzle.__drizzle_migrations (hash, created_at) values ('x', 99999999999999)`,
-      )
-      await database.close()
-      return place
-    }
-    const createLevel = (level: number) =>
-      sql`create table schema_level as select ${sql.raw(String(level))}::integer as level`
-
-    test('starts if they only add', async () => {
-      const place = await migrateFurther(sql`alter table response add column later text`)
-      const database = await open(place)
-      await database.ping()
-      await database.close()
-    })
-
-    test('starts if their level is known', async () => {
-      const database = await open(await migrateFurther(createLevel(1)))
-      await database.ping()
-      await database.close()
-    })
-
-    test('refuses to start if their level is higher', async () => {
-      const place = await migrateFurther(createLevel(2))
-      expect(await startErrorOf(open(place))).toContain('a newer version of this program')
-    })
-
-    test('refuses to start if a migration of its own is missing', async () => {
-      const place = await migrateFurther(
-        sql`delete from drizzle.__drizzle_migrations where id = (select max(id) from drizzle.__drizzle_migrations)`,
-      )
-      expect(await startErrorOf(open(place))).toContain('a newer version of this program')
-    })
   })
 
   test('rejects queries after it is closed', async () => {

@@ -28,7 +28,7 @@ export type Client = {
   json(path: string, options?: SendOptions): Promise<JsonObject>
 }
 
-export type SendOptions = {
+type SendOptions = {
   readonly method?: string
   readonly json?: unknown
   readonly body?: Uint8Array<ArrayBuffer> | FormData

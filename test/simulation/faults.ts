@@ -23,7 +23,7 @@ export const faultKinds = [
   'supervisor killed',
   'replica restarted',
 ] as const
-export type FaultKind = (typeof faultKinds)[number]
+type FaultKind = (typeof faultKinds)[number]
 
 /** Between the beginnings of two faults, so that some overlap. */
 const gapOperations = { min: 10, max: 26 }

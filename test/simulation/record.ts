@@ -1,5 +1,5 @@
 /** What became of an operation, as its client saw it. */
-export type Outcome =
+type Outcome =
   | 'acknowledged'
   /** An error response, in the shape of its surface. */
   | 'refused'
@@ -24,7 +24,7 @@ export type FaultRecord = {
   endedMs: number
 }
 
-export type Violation = { readonly invariant: string; readonly detail: string }
+type Violation = { readonly invariant: string; readonly detail: string }
 
 /** Everything that happened, in the order of its start. */
 export type Book = {

@@ -17,12 +17,12 @@ export type World = {
 }
 
 export type Existence = 'present' | 'deleted' | 'unknown'
-export type KnownResponse = {
+type KnownResponse = {
   readonly tenant: number
   readonly prompt: Prompt
   readonly endedMs: number
 }
-export type KnownFile = {
+type KnownFile = {
   readonly tenant: number
   readonly bytes: Buffer
   readonly readers: number[]
@@ -35,14 +35,14 @@ export type KnownCollection = {
   readonly words: Map<string, string>
   state: Existence
 }
-export type KnownKey = {
+type KnownKey = {
   readonly tenant: number
   readonly secret: string
   state: 'live' | 'revoked' | 'unknown'
   revokedMs: number
 }
 /** The values that it may have: the last acknowledged one, or any written later without one. */
-export type Register = { readonly tenant: number; possible: unknown[] }
+type Register = { readonly tenant: number; possible: unknown[] }
 
 export function createWorld(): World {
   return {

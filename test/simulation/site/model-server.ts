@@ -3,7 +3,7 @@ import { freePort } from './free-port.ts'
 import { chatCompletion, chatFrames, type Prompt, readPrompt } from './model-output.ts'
 
 /** One call that a model server has received. */
-export type ServedCall = {
+type ServedCall = {
   readonly prompt: Prompt | null
   readonly path: string
   readonly startedMs: number

@@ -37,13 +37,15 @@ export type ReplicaOptions = {
   readonly configFolder: string
   readonly upstreams: readonly ModelServer[]
   readonly workers?: number
+  /** The configuration file, instead of that of the simulation. */
+  readonly settings?: string
   /** The folder of another version. */
   readonly project?: string
 }
 
 export async function startReplicas(options: ReplicaOptions): Promise<Replica[]> {
   const config = join(options.configFolder, 'sluice.toml')
-  writeFileSync(config, configOf(options.upstreams))
+  writeFileSync(config, options.settings ?? configOf(options.upstreams))
   const replicas = options.names.map((name) => createReplica(name, config, options))
   for (const replica of replicas) await replica.start(options.project)
   return replicas

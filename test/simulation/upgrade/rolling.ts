@@ -58,6 +58,7 @@ export async function rollAndRollBack(options: UpgradeOptions): Promise<UpgradeR
       configFolder: folder,
       upstreams: [upstream],
       workers: 1,
+      settings: `[[upstream]]\nname = "alpha"\nurl = "${upstream.url}"\nmodels = ["chat"]\n`,
       project: previous,
     })
     const rotation = replicas.map(({ url }) => url)
