@@ -58,14 +58,16 @@ const inlineMigrations: BunPlugin = {
 const embedConsole: BunPlugin = {
   name: 'embed the console',
   setup(build) {
-    build.onLoad({ filter: /\/src\/web-console\/embedded-files\.ts$/ }, async () => {
-      consoleFiles ??= packConsole()
-      const files = JSON.stringify(await consoleFiles)
-      return { contents: `export const embeddedFiles = ${files}`, loader: 'js' }
+    build.onLoad({ filter: /\/src\/web-console\/embedded-files\.ts$/ }, () => {
+      return {
+        contents: `export const embeddedFiles = ${JSON.stringify(consoleFiles)}`,
+        loader: 'js',
+      }
     })
   },
 }
-let consoleFiles: Promise<readonly EmbeddedFile[]> | undefined
+/** Set before: a build inside of a build never ends. */
+let consoleFiles: readonly EmbeddedFile[] = []
 
 async function packConsole(): Promise<EmbeddedFile[]> {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-console-'))
@@ -115,6 +117,7 @@ const packageFolder = join(dist, 'npm')
 rmSync(dist, { recursive: true, force: true })
 mkdirSync(join(packageFolder, 'bin'), { recursive: true })
 await Bun.write(join(dist, 'sluice.cdx.json'), renderSbom())
+consoleFiles = await packConsole()
 await buildPackage()
 await buildBinary()
 
