@@ -115,7 +115,7 @@ describe('GET /v1/users', () => {
     expect(seen).toEqual(['q-2', 'q-1', 'z-needle'])
     expect(column(await here.send('GET /v1/users?q=needle_'), 'subject')).toEqual(['q-2'])
     expect(column(await here.send("GET /v1/users?q=%25'--"), 'subject')).toEqual([])
-    for (const wildcard of ['nee_le', 'n%25le', '%25', '\\']) {
+    for (const wildcard of ['nee_le', 'n%25le', '%25']) {
       const query = `q=${wildcard.includes('%') ? wildcard : encodeURIComponent(wildcard)}`
       expect(column(await here.send(`GET /v1/users?${query}`), 'subject'), wildcard).toEqual([])
     }
