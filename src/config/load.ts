@@ -1,6 +1,6 @@
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import type { TSchema } from '@sinclair/typebox'
+import type { Static, TSchema } from '@sinclair/typebox'
 import { Value, ValueErrorType } from '@sinclair/typebox/value'
 import { authFaults } from '#auth/config.ts'
 import { edgeFaults } from '#edges/config.ts'
@@ -109,12 +109,19 @@ export function loadConfig(
   const config = Value.Default(configSchema, values)
   faults.push(...schemaFaults(config))
   // Rules between valid keys are checked even if other keys are invalid.
-  const checked = Value.Check(configSchema, config) ? config : Value.Cast(configSchema, config)
+  const checked = Value.Check(configSchema, config) ? config : nearestConfig(config)
   const usable: Config = { ...checked, sources, formerNames }
   readKeyVariables(usable, environment, faults)
   faults.push(...ruleFaults(usable, checks))
   if (faults.length > 0) throw new ConfigError([...new Set(faults)])
   return deepFreeze(usable)
+}
+
+/** The valid parts of a configuration, with the defaults of all others. */
+function nearestConfig(config: unknown): Static<typeof configSchema> {
+  // A section that is no object becomes an empty one.
+  const completed = Value.Default(configSchema, Value.Cast(configSchema, config))
+  return Value.Cast(configSchema, completed)
 }
 
 /** What is wrong with keys that are valid each by itself. */

@@ -240,3 +240,13 @@ test('clocks may differ by a minute at most', () => {
   expect(faultsOf({ SLUICE_CONFIG: file(60) })).toEqual([])
   expect(faultsOf({ SLUICE_CONFIG: file(61) }).join()).toStartWith('jwt.clock_skew_s: ')
 })
+
+test.each(['translations', 'jwt', 'limits', 'stream', 'groups'])(
+  'a section %s that is no table is a fault',
+  (section) => {
+    for (const value of ['1', '"a"', 'true']) {
+      const faults = faultsOf({ SLUICE_CONFIG: fileWith(`${section} = ${value}\n`) })
+      expect(faults.join(), value).toContain(`${section}: `)
+    }
+  },
+)
