@@ -1,4 +1,5 @@
-import { canonicalAddress, createNetworks } from '#lib/networks.ts'
+import { canonicalAddress, createNetworks } from './networks.ts'
+import { setBounded } from './single-flight.ts'
 
 /** The part of a server that knows the other end of a connection. */
 export type Peers = { requestIP(request: Request): { readonly address: string } | null }
@@ -19,6 +20,7 @@ export type ClientAddresses = {
 
 /** More hops than any chain of proxies has. */
 const hopsMax = 32
+const peersKnownMax = 1_000
 
 /**
  * Headers of proxies count only if the connection is one of a trusted proxy. Each proxy appends the
@@ -27,9 +29,16 @@ const hopsMax = 32
  */
 export function createClientAddresses(trustedProxies: readonly string[]): ClientAddresses {
   const trusted = createNetworks(trustedProxies)
+  /** By the notation of the server: most requests come from few peers, and parsing takes a microsecond. */
+  const known = new Map<string, string | null>()
   const peerOf = (request: Request, peers: Peers | null) => {
     const peer = peers?.requestIP(request) ?? null
-    return peer === null ? null : canonicalAddress(peer.address)
+    if (peer === null) return null
+    const cached = known.get(peer.address)
+    if (cached !== undefined) return cached
+    const address = canonicalAddress(peer.address)
+    setBounded(known, peer.address, address, peersKnownMax)
+    return address
   }
   const isTrusted = (address: string | null): address is string =>
     trustedProxies.length > 0 && address !== null && trusted.includes(address)

@@ -36,18 +36,18 @@ type Call = {
 const steps = 240
 /** A busy machine admits less: leases of killed processes are lost for a while. */
 const reachedShare = 0.7
-const reservedMax = 20
-const usedMax = 40
+const reservedMax = 5
+const usedMax = 20
 const killsAt = [80, 160]
 
 /**
  * What was used is counted from outside: what calls reserved and, once they have ended, what they used,
- * which is up to twice as much. Calls of a killed process count with what they used until then: nothing.
+ * which is mostly more. Calls of a killed process count with what they used until then: nothing.
  */
 async function runSchedule(direction: Direction, seed: number): Promise<void> {
   const { upTo } = createDice(seed)
   const slots = 3
-  const perMinute = 1_200 + upTo(300)
+  const perMinute = 300 + upTo(100)
   const limits = { concurrent_generations: slots, [`${direction}_tokens_per_minute`]: perMinute }
   place = await createTestPlace()
   const { databaseUrl = '' } = place

@@ -113,7 +113,12 @@ export function openConnection(deps: ConnectionDeps, wire: Wire) {
     try {
       const principal = await authorize()
       exchange.identify(principal)
-      const context = { ...deps.context, principal, exchange, receivedAtMs, requestId, signal }
+      // The properties of the first context are getters, which a copy would not have.
+      const { trace, clientAddress = null } = deps.context
+      const context = {
+        ...{ principal, keyId, trace, clientAddress, exchange },
+        ...{ receivedAtMs, requestId, signal },
+      }
       const response = await deps.service.create(body, context, memory)
       const { pump } = await beginStream(response.source(), config.stream)
       await pump(sink, '')
