@@ -54,9 +54,9 @@ const consolePath = '/console/'
 /** A path of the console; anything else, such as another host, becomes its start page. */
 export function readReturnTo(text: string | null | undefined): string {
   if (!text) return consolePath
-  // A backslash is a slash to browsers, and they drop tabs and line breaks.
-  if (!/^\/console(\/[^\\\p{Cc}]*)?$/u.test(text)) return consolePath
   const base = 'http://gateway'
+  if (!URL.canParse(text, base)) return consolePath
+  // Parsed as a browser does it: a backslash is a slash, and tabs do not count.
   const { origin, pathname, search } = new URL(text, base)
   return origin === base && pathname.startsWith(consolePath) ? pathname + search : consolePath
 }

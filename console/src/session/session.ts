@@ -86,7 +86,9 @@ function enter(user: Me | null): void {
 }
 
 export function logInAtProvider(): void {
-  const returnTo = location.pathname.startsWith(`${base}/login`) ? `${base}/` : location.pathname
+  const returnTo = location.pathname.startsWith(`${base}/login`)
+    ? `${base}/`
+    : location.pathname + location.search
   location.assign(`${ways.value.login_url}?return_to=${encodeURIComponent(returnTo)}`)
 }
 

@@ -9,7 +9,8 @@ export type PageEntry = {
   readonly path: string
   readonly title: TextKey
   readonly icon: IconName
-  readonly section: Section
+  /** Null: a link leads there, not the navigation. */
+  readonly section: Section | null
   /** Without it the page is for everybody; the API decides in the end. */
   readonly permission?: Permission
   readonly load: () => Promise<FunctionComponent>
@@ -77,5 +78,12 @@ export const pages: readonly PageEntry[] = [
     section: 'manage',
     permission: 'can_manage_groups',
     load: async () => (await import('../pages/groups/groups-page.tsx')).GroupsPage,
+  },
+  {
+    path: '/device',
+    title: 'device.title',
+    icon: 'keys',
+    section: null,
+    load: async () => (await import('../pages/device/device-page.tsx')).DevicePage,
   },
 ]

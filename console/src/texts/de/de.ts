@@ -1,4 +1,5 @@
 import type { Dictionary } from '../texts.ts'
+import { device } from './device.ts'
 import { directory } from './directory.ts'
 import { installer } from './installer.ts'
 import { keys } from './keys.ts'
@@ -16,5 +17,6 @@ export const de: Dictionary = {
   ...installer,
   ...keys,
   ...directory,
+  ...device,
   ...usage,
 }

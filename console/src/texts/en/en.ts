@@ -1,3 +1,4 @@
+import { device } from './device.ts'
 import { directory } from './directory.ts'
 import { installer } from './installer.ts'
 import { keys } from './keys.ts'
@@ -15,5 +16,6 @@ export const en = {
   ...installer,
   ...keys,
   ...directory,
+  ...device,
   ...usage,
 }
