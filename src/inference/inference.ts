@@ -79,7 +79,7 @@ export type EventBatches = AsyncIterableIterator<EventBatch, void> & {
 }
 
 /** Fixed for each call when it starts. */
-export type InferenceSettings = {
+type InferenceSettings = {
   readonly limits: AdapterLimits & {
     readonly streamsMax: number
     /** The most text of one generation, in characters: renderers hold all of it in memory. */

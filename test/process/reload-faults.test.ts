@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'bun:test'
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { asRecord } from '#lib/json.ts'
 import { readEvents } from '#test/support/event-reading.ts'
@@ -169,20 +169,28 @@ test('after a burst of signals and requests, the newest file is in effect in eve
     await Bun.sleep(turn % 3)
   }
   await Promise.all(requests)
-  const admin = { authorization: `Bearer ${await signToken(['admins'])}` }
-  const values = async () => {
-    const connections = await world.connections()
-    const read = connections.map(async (one) => {
-      const { body } = await one.exchange('GET', '/v1/config', admin)
-      return /"retrieval_k":(\d+)/.exec(body)?.[1]
-    })
-    return new Set(await Promise.all(read))
-  }
   await eventually('the last file is in effect', async () => {
-    const found = await values()
+    const found = await valuesOf(world)
     return found.size === 1 && found.has('40')
   })
   expect(childrenOf(world.gateway.pid)).toHaveLength(workersCount)
+})
+
+test('a signal to one worker reloads all of them', async () => {
+  const world = await startReloading(valid(4))
+  world.write(valid(5))
+  killProcess(childrenOf(world.gateway.pid)[0], 'SIGHUP')
+  await world.gateway.logged('configuration reloaded')
+  expect(await valuesOf(world)).toEqual(new Set(['5']))
+})
+
+test('a signal is remembered as soon as the process handles it', async () => {
+  const path = join(temporaryFolder(), 'sluice.toml')
+  writeFileSync(path, valid(4))
+  const gateway = await launchGateway({ environment: { SLUICE_CONFIG: path } })
+  await eventually('it handles the signal', () => handlesHangups(gateway.pid))
+  gateway.signal('SIGHUP')
+  expect(await gateway.logged('configuration reloaded')).toMatchObject({ changed: [] })
 })
 
 test('a signal during the start is followed before the workers serve', async () => {
@@ -222,3 +230,23 @@ test('signals while the gateway drains change nothing and end no stream', async 
     await upstream.stop()
   }
 })
+
+/** The values of `retrieval_k` in every worker. */
+async function valuesOf({ connections }: ReloadingGateway) {
+  const admin = { authorization: `Bearer ${await signToken(['admins'])}` }
+  const read = (await connections()).map(async (connection) => {
+    const { body } = await connection.exchange('GET', '/v1/config', admin)
+    return /"retrieval_k":(\d+)/.exec(body)?.[1]
+  })
+  return new Set(await Promise.all(read))
+}
+
+/** The lowest bit of the mask is SIGHUP. */
+function handlesHangups(pid: number): boolean {
+  try {
+    const mask = /^SigCgt:\s+([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+    return (Number.parseInt(mask?.at(-1) ?? '0', 16) & 1) === 1
+  } catch {
+    return false
+  }
+}

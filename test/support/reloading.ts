@@ -72,7 +72,8 @@ export async function startReloading(
     as,
     connections: async () => {
       const [first = 0, second = first] = childrenOf(gateway.pid)
-      return openConnections(gateway.port(), [first, second])
+      const connections = await openConnections(gateway.port(), [first, second])
+      return connections.slice(0, workersCount)
     },
   }
 }
