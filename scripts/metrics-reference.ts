@@ -3,6 +3,7 @@ import { fleetMetrics } from '#telemetry/fleet-metrics.ts'
 import type { MetricDefinition, MetricSet } from '#telemetry/metric-definition.ts'
 import { eventLoopMetrics, processMetrics } from '#telemetry/process-metrics.ts'
 import { registryMetrics } from '#telemetry/registry-metrics.ts'
+import { tracingMetrics } from '#telemetry/tracing/start-tracing.ts'
 
 const intro = `# Metrics
 
@@ -79,7 +80,13 @@ export function listMetrics(): readonly (readonly [title: string, MetricDefiniti
       ? []
       : [[titles[name] ?? capitalized(name), definitionsOf(metrics)] as const],
   )
-  const ofProcess = [fleetMetrics, processMetrics, eventLoopMetrics, registryMetrics]
+  const ofProcess = [
+    fleetMetrics,
+    processMetrics,
+    eventLoopMetrics,
+    registryMetrics,
+    tracingMetrics,
+  ]
   return [...ofModules, ['Processes', definitionsOf(ofProcess)]]
 }
 

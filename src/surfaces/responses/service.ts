@@ -18,6 +18,7 @@ import { type RequestContext, withSignal } from '#lib/request-context.ts'
 import type { Model } from '#models/catalogue.ts'
 import type { ModelResolver } from '#models/model-resolver.ts'
 import type { StoredItem } from '#responses/response.ts'
+import type { PrepareQueued } from '#responses/background-queue.ts'
 import type { ResponseRuns, RunPlan } from '#responses/runs.ts'
 import type { QueuedResponse, ResponseHead } from '#responses/stored.ts'
 import type { Collections } from '#retrieval/collections/create-collections.ts'
@@ -161,11 +162,7 @@ function startResponse(deps: ResponseServiceDeps, plan: ResponsePlan, context: C
     : runGeneration({ generate, renderer, context, log: deps.log })
 }
 
-async function planQueued(
-  deps: PlanDeps,
-  queued: QueuedResponse,
-  trace: RequestContext['trace'],
-): Promise<RunPlan> {
+async function planQueued(deps: PlanDeps, ...[queued, trace]: Parameters<PrepareQueued>) {
   const { body, context } = await openQueuedRequest(deps, queued, trace)
   return planResponse(deps, body, {
     context,

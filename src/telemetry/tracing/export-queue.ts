@@ -72,6 +72,7 @@ export function createExportQueue(
     let pauseMs = retryMs.first
     for (let attempt = 1; ; attempt++) {
       const result = await send(batch)
+      if (result.kind === 'failed') report.failed(result.reason)
       const isLast = attempt === attemptsMax || isClosed || isFlushing
       if (result.kind === 'sent') {
         report.count('exported', batch.length - result.rejected)
@@ -82,7 +83,6 @@ export function createExportQueue(
         continue
       } else {
         report.count('failed', batch.length)
-        report.failed(result.reason)
       }
       waiting = waiting.slice(batch.length)
       return
