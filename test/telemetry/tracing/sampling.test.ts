@@ -1,6 +1,18 @@
-import { expect, test } from 'bun:test'
+import { afterEach, expect, test } from 'bun:test'
 import { startGateway } from '#test/support/gateway.ts'
-import { ask, cleanups, sampled, start, traceId, unsampled, upstreamOf, whole } from './traced-gateway.ts'
+import {
+  ask,
+  cleanUpAll,
+  cleanups,
+  sampled,
+  start,
+  traceId,
+  unsampled,
+  upstreamOf,
+  whole,
+} from './traced-gateway.ts'
+
+afterEach(cleanUpAll)
 
 test.each([
   ['always_off', '1', sampled],
@@ -75,4 +87,3 @@ test('contents are recorded only on request, without credentials, and bounded', 
   expect([input, output].join()).not.toContain('abcdefghijkl')
   expect(Math.max(input?.length ?? 0, output?.length ?? 0)).toBeLessThan(4_096 + 200)
 })
-

@@ -1,4 +1,3 @@
-import { afterEach } from 'bun:test'
 import { type Gateway, type GatewayOptions, startGateway } from '#test/support/gateway.ts'
 import { type OtlpReceiver, startOtlpReceiver } from '#test/support/otlp-receiver.ts'
 import { startReplayUpstream } from '#test/support/replay-upstream.ts'
@@ -11,9 +10,10 @@ export const sampled = { traceparent: `00-${traceId}-${clientSpan}-01`, tracesta
 export const unsampled = { traceparent: `00-${traceId}-${clientSpan}-00` }
 
 export const cleanups: (() => Promise<void>)[] = []
-afterEach(async () => {
+/** For `afterEach`. */
+export async function cleanUpAll(): Promise<void> {
   for (const cleanUp of cleanups.splice(0).toReversed()) await cleanUp()
-})
+}
 
 export async function start(
   environment: Record<string, string> = {},
@@ -29,7 +29,12 @@ export async function start(
   return { gateway, receiver }
 }
 
-export async function ask(gateway: Gateway, path: string, body: object, headers = {}): Promise<string> {
+export async function ask(
+  gateway: Gateway,
+  path: string,
+  body: object,
+  headers = {},
+): Promise<string> {
   const response = await gateway.request(path, {
     method: 'POST',
     headers,
@@ -51,4 +56,3 @@ export async function upstreamOf(answer: Parameters<typeof startReplayUpstream>[
   cleanups.push(upstream.stop)
   return upstream
 }
-

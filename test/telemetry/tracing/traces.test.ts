@@ -1,9 +1,21 @@
-import { expect, test } from 'bun:test'
+import { afterEach, expect, test } from 'bun:test'
 import { eventually } from '#test/support/eventually.ts'
 import { startOtlpReceiver } from '#test/support/otlp-receiver.ts'
 import { openSpeech } from '#test/support/speech-client.ts'
 import { startMcpGateway } from '#test/surfaces/responses/mcp-gateway.ts'
-import { ask, cleanups, clientSpan, sampled, start, traceId, upstreamOf, whole } from './traced-gateway.ts'
+import {
+  ask,
+  cleanUpAll,
+  cleanups,
+  clientSpan,
+  sampled,
+  start,
+  traceId,
+  upstreamOf,
+  whole,
+} from './traced-gateway.ts'
+
+afterEach(cleanUpAll)
 
 const message = { messages: [{ role: 'user', content: 'Hi.' }], max_tokens: 50 }
 const surfaces = [
