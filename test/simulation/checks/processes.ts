@@ -72,7 +72,9 @@ export function describeIds({ site, book }: { site: Site; book: Book }): string[
   const lines = site.replicas.flatMap(({ name, runs }) =>
     runs.flatMap((run) => run.log().map((line) => `${name} ${JSON.stringify(line)}`)),
   )
-  return [...operations, ...lines.filter((line) => [...ids].some((id) => line.includes(id)))]
+  const isNamed = (line: string) => [...ids].some((id) => line.includes(id))
+  const isDefect = (line: string) => line.includes('"kind":"internal_error"')
+  return [...operations, ...lines.filter((line) => isDefect(line) || isNamed(line))]
 }
 
 /** A connection may break if a process that may have held it was killed, and for no other reason. */
