@@ -42,6 +42,7 @@ describe.each(['binary', 'bundle'] as const)('the %s', (form) => {
     const id = String(asRecord(await answer.json())['id'])
     expect(answer.status).toBe(200)
     await expectDocs(first)
+    await expectConsole(first)
     await expectIndexedPdf(first)
     await expectCount(first)
     await expectSpeech(first)
@@ -145,6 +146,18 @@ test.skipIf(Bun.which('npm') === null)(
     expect(await gateway.exited).toBe(0)
   },
 )
+
+/** The console is part of a build, compressed. */
+async function expectConsole(gateway: GatewayProcess): Promise<void> {
+  const html = await (await fetch(`${gateway.url()}/console/`)).text()
+  const paths = [...html.matchAll(/\/console\/assets\/[^"]+/g)].map(([path]) => path)
+  expect(paths.length).toBeGreaterThan(1)
+  for (const path of paths) {
+    const asset = await fetch(gateway.url() + path)
+    expect([path, asset.status]).toEqual([path, 200])
+    expect(await asset.text()).not.toContain('\u{fffd}\u{fffd}')
+  }
+}
 
 async function expectDocs(gateway: GatewayProcess): Promise<void> {
   for (const page of ['/docs', '/scalar']) {

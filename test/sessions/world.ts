@@ -22,6 +22,8 @@ export async function startLoginWorld(
   const provider = await startOidcProvider()
   const { database, environment, ...serving } = options
   const gateway = await startGateway({
+    // A change reaches open WebSockets by its notification, not by their next check.
+    websocket: { recheckMs: 3_600_000 },
     ...(database === undefined ? {} : { database }),
     environment: {
       SLUICE_LOGIN_ISSUER: provider.issuer,
