@@ -140,7 +140,3 @@ export function createRefresh(answer: Answer): () => void {
     })
   }
 }
-
-export function textOf(answer: Answer): string {
-  return answer.parts.flatMap((part) => (part.kind === 'text' ? [part.text] : [])).join('\n\n')
-}
