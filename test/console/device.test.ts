@@ -1,32 +1,20 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { Browser } from 'puppeteer-core'
+import { describe, expect, test } from 'bun:test'
 import { asRecord } from '#lib/json.ts'
-import { isBrowserMissing, openBrowser } from '#test/support/browser.ts'
-import { openConsole } from '#test/support/console.ts'
-import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { isBrowserMissing } from '#test/support/browser.ts'
+import { useConsole } from '#test/support/console.ts'
 
 describe.skipIf(isBrowserMissing)('the login of a device in a browser (needs chromium)', () => {
-  let browser: Browser
-  let gateway: Gateway
-
-  beforeAll(async () => {
-    browser = await openBrowser()
-    gateway = await startGateway()
-  })
-  afterAll(async () => {
-    await browser.close()
-    await gateway.stop()
-  })
+  const { site, open: openPage } = useConsole()
 
   const begin = async () => {
-    const response = await fetch(`${gateway.url}/login/device`, {
+    const response = await fetch(`${site.gateway.url}/login/device`, {
       method: 'POST',
       body: new URLSearchParams({ client_id: 'sluice', name: 'a terminal' }),
     })
     return asRecord(await response.json())
   }
   const askForKey = async (deviceCode: unknown) => {
-    const response = await fetch(`${gateway.url}/login/device/token`, {
+    const response = await fetch(`${site.gateway.url}/login/device/token`, {
       method: 'POST',
       body: new URLSearchParams({
         grant_type: 'urn:ietf:params:oauth:grant-type:device_code',
@@ -41,7 +29,7 @@ describe.skipIf(isBrowserMissing)('the login of a device in a browser (needs chr
     const begun = await begin()
     const link = new URL(String(begun['verification_uri_complete']))
     const path = link.pathname.replace('/console', '') + link.search
-    const visited = await openConsole(browser, gateway, { path })
+    const visited = await openPage({ path })
     const { page, faults, press, shows, expectAccessible } = visited
     await shows(String(begun['user_code']))
     await shows('Never approve a code that somebody sent you')
@@ -50,14 +38,14 @@ describe.skipIf(isBrowserMissing)('the login of a device in a browser (needs chr
     await shows('Approved.')
     const { access_token: key } = await askForKey(begun['device_code'])
     const headers = { 'x-api-key': String(key) }
-    expect((await gateway.request('/v1/me', { headers })).status).toBe(200)
+    expect((await site.gateway.request('/v1/me', { headers })).status).toBe(200)
     expect(faults).toEqual([])
     await page.close()
   })
 
   test('a code can be typed and denied', async () => {
     const begun = await begin()
-    const visited = await openConsole(browser, gateway, { path: '/device' })
+    const visited = await openPage({ path: '/device' })
     const { page, faults, press, fill, shows } = visited
     await fill('Code', String(begun['user_code']))
     await press('Continue')

@@ -1,31 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { Browser } from 'puppeteer-core'
-import { isBrowserMissing, openBrowser } from '#test/support/browser.ts'
-import { type ConsoleVisit, openConsole } from '#test/support/console.ts'
-import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { describe, expect, test } from 'bun:test'
+import { isBrowserMissing } from '#test/support/browser.ts'
+import { type ConsoleVisit, useConsole } from '#test/support/console.ts'
 
 describe.skipIf(isBrowserMissing)('keys and people in a browser (needs chromium)', () => {
-  let browser: Browser
-  let gateway: Gateway
-
-  beforeAll(async () => {
-    browser = await openBrowser()
-    gateway = await startGateway()
-  })
-  afterAll(async () => {
-    await browser.close()
-    await gateway.stop()
-  })
+  const { site, open: openPage } = useConsole()
 
   const readSecret = async ({ page }: ConsoleVisit) => {
     await page.waitForSelector('dialog .code code')
     return String(await page.evaluate(`document.querySelector('dialog .code code').textContent`))
   }
   const statusWith = async (key: string, path: string) =>
-    (await gateway.request(path, { headers: { 'x-api-key': key } })).status
+    (await site.gateway.request(path, { headers: { 'x-api-key': key } })).status
 
   test('a key is created with a scope, replaced and revoked', async () => {
-    const visited = await openConsole(browser, gateway)
+    const visited = await openPage()
     const { page, faults, open, press, fill, check, shows, hides, expectAccessible } = visited
     await open('/keys', 'API keys')
     await shows('No keys yet')
@@ -60,13 +48,10 @@ describe.skipIf(isBrowserMissing)('keys and people in a browser (needs chromium)
   })
 
   test('a group is created, gets a member, and is deleted', async () => {
-    await gateway.request('/v1/me', {
-      headers: { authorization: `Bearer ${await gateway.token(['users'], 'grace')}` },
+    await site.gateway.request('/v1/me', {
+      headers: { authorization: `Bearer ${await site.gateway.token(['users'], 'grace')}` },
     })
-    const { page, faults, open, press, fill, shows, hides, expectAccessible } = await openConsole(
-      browser,
-      gateway,
-    )
+    const { page, faults, open, press, fill, shows, hides, expectAccessible } = await openPage()
     await open('/groups', 'Groups')
     await press('Create a group')
     await fill('Group', 'lab')
@@ -95,12 +80,12 @@ describe.skipIf(isBrowserMissing)('keys and people in a browser (needs chromium)
   test('a user is disabled and enabled again, and a service account gets a key', async () => {
     const request = async () =>
       (
-        await gateway.request('/v1/me', {
-          headers: { authorization: `Bearer ${await gateway.token(['users'], 'alan')}` },
+        await site.gateway.request('/v1/me', {
+          headers: { authorization: `Bearer ${await site.gateway.token(['users'], 'alan')}` },
         })
       ).status
     expect(await request()).toBe(200)
-    const visited = await openConsole(browser, gateway)
+    const visited = await openPage()
     const { page, faults, open, press, fill, check, shows, expectAccessible } = visited
     await open('/users', 'Users')
     await fill('Search by name or subject', 'alan')

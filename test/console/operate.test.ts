@@ -1,38 +1,20 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import type { Browser } from 'puppeteer-core'
-import { isBrowserMissing, openBrowser } from '#test/support/browser.ts'
-import { openConsole } from '#test/support/console.ts'
+import { describe, expect, test } from 'bun:test'
+import { isBrowserMissing } from '#test/support/browser.ts'
+import { useConsole } from '#test/support/console.ts'
 import { eventually } from '#test/support/eventually.ts'
-import { type Gateway, startGateway } from '#test/support/gateway.ts'
 
 describe.skipIf(isBrowserMissing)('models and usage in a browser (needs chromium)', () => {
-  let browser: Browser
-  let gateway: Gateway
-
-  beforeAll(async () => {
-    browser = await openBrowser()
-    gateway = await startGateway()
-  })
-  afterAll(async () => {
-    await browser.close()
-    await gateway.stop()
-  })
+  const { site, open: openPage } = useConsole()
 
   const stateOf = async (name: string) => {
-    const headers = { authorization: `Bearer ${await gateway.token(['admins'])}` }
-    const answer = await (await gateway.request('/v1/upstreams', { headers })).json()
+    const headers = { authorization: `Bearer ${await site.gateway.token(['admins'])}` }
+    const answer = await (await site.gateway.request('/v1/upstreams', { headers })).json()
     const { data } = answer as { data: { name: string; state: string }[] }
     return data.find((upstream) => upstream.name === name)?.state
   }
 
   test('an upstream is drained after a confirmation, and put back', async () => {
-    const { page, faults, open, press, shows, hides, expectAccessible } = await openConsole(
-      browser,
-      gateway,
-    )
+    const { page, faults, open, press, shows, hides, expectAccessible } = await openPage()
     await open('/models', 'Models')
     await press('Drain demo')
     await shows('Take demo out of service?')
@@ -52,7 +34,7 @@ describe.skipIf(isBrowserMissing)('models and usage in a browser (needs chromium
   })
 
   test('the catalogue finds a model, and opens it in the playground', async () => {
-    const { page, faults, open, fill, press, shows, hides } = await openConsole(browser, gateway)
+    const { page, faults, open, fill, press, shows, hides } = await openPage()
     await open('/models', 'Models')
     await fill('Search models', 'reason')
     await hides('demo-fast')
@@ -64,16 +46,13 @@ describe.skipIf(isBrowserMissing)('models and usage in a browser (needs chromium
   })
 
   test('usage shows a request of the day by model, and as CSV', async () => {
-    await gateway.post('/v1/responses', { model: 'demo-fast', input: 'Count me' })
+    await site.gateway.post('/v1/responses', { model: 'demo-fast', input: 'Count me' })
     // The ledger writes in batches.
     await eventually('the request is in the ledger', async () => {
-      const usage = await gateway.request('/v1/usage?group_by=model')
+      const usage = await site.gateway.request('/v1/usage?group_by=model')
       return (await usage.text()).includes('demo-fast')
     })
-    const { page, faults, open, press, shows, expectAccessible } = await openConsole(
-      browser,
-      gateway,
-    )
+    const { page, faults, open, press, shows, expectAccessible } = await openPage()
     await open('/usage', 'Usage')
     for (const span of ['24 h', '30 days']) {
       await press(span)
@@ -99,31 +78,10 @@ describe.skipIf(isBrowserMissing)('models and usage in a browser (needs chromium
 })
 
 describe.skipIf(isBrowserMissing)('the installer in a browser (needs chromium)', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-console-models-'))
-  let browser: Browser
-  let gateway: Gateway
-
-  beforeAll(async () => {
-    const source = join(folder, 'source')
-    mkdirSync(source)
-    writeFileSync(join(source, 'config.json'), '{}')
-    writeFileSync(join(source, 'model.safetensors'), new Uint8Array(64))
-    browser = await openBrowser()
-    gateway = await startGateway({
-      installer: { folder: join(folder, 'models'), localRoots: [source] },
-    } as never)
-  })
-  afterAll(async () => {
-    await browser.close()
-    await gateway.stop()
-    rmSync(folder, { recursive: true })
-  })
+  const { open: openPage } = useConsole()
 
   test('a refused source says why in the dialog, and Escape closes it', async () => {
-    const { page, open, press, fill, choose, shows, hides, expectAccessible } = await openConsole(
-      browser,
-      gateway,
-    )
+    const { page, open, press, fill, choose, shows, hides, expectAccessible } = await openPage()
     await open('/installer', 'Local models')
     await shows('No local models')
     await expectAccessible()

@@ -1,25 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { Browser } from 'puppeteer-core'
-import { isBrowserMissing, openBrowser } from '#test/support/browser.ts'
-import { openConsole } from '#test/support/console.ts'
-import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { describe, expect, test } from 'bun:test'
+import { isBrowserMissing } from '#test/support/browser.ts'
+import { useConsole } from '#test/support/console.ts'
 
 describe.skipIf(isBrowserMissing)('the playground in a browser (needs chromium)', () => {
-  let browser: Browser
-  let gateway: Gateway
-
-  beforeAll(async () => {
-    browser = await openBrowser()
-    gateway = await startGateway()
-  })
-  afterAll(async () => {
-    await browser.close()
-    await gateway.stop()
-  })
+  const { open: openPage } = useConsole()
 
   const answer = `[...document.querySelectorAll('.answer')].at(-1)?.innerText ?? ''`
   const openPlayground = async () => {
-    const opened = await openConsole(browser, gateway)
+    const opened = await openPage()
     await opened.open('/playground', 'Playground')
     const ask = async (text: string) => {
       await opened.fill('Message', text)

@@ -1,24 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { Browser } from 'puppeteer-core'
-import { isBrowserMissing, openBrowser, visit } from '#test/support/browser.ts'
-import { controlsOf, openConsole } from '#test/support/console.ts'
-import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { describe, expect, test } from 'bun:test'
+import { isBrowserMissing, visit } from '#test/support/browser.ts'
+import { controlsOf, useConsole } from '#test/support/console.ts'
 
 describe.skipIf(isBrowserMissing)('the console in a browser (needs chromium)', () => {
-  let browser: Browser
-  let gateway: Gateway
-
-  beforeAll(async () => {
-    browser = await openBrowser()
-    gateway = await startGateway()
-  })
-  afterAll(async () => {
-    await browser.close()
-    await gateway.stop()
-  })
+  const { site, open: openPage } = useConsole()
 
   test('a wrong token is refused with a reason, and the form stays usable', async () => {
-    const { page, faults } = await visit(browser, `${gateway.url}/console/`)
+    const { page, faults } = await visit(site.browser, `${site.gateway.url}/console/`)
     const { fill, press, shows, expectAccessible } = controlsOf(page)
     await press('Log in')
     await shows('Paste a token or an API key.')
@@ -32,7 +20,7 @@ describe.skipIf(isBrowserMissing)('the console in a browser (needs chromium)', (
   })
 
   test('the start page makes a key, and its snippet works with it', async () => {
-    const { page, faults, press, shows, expectAccessible } = await openConsole(browser, gateway)
+    const { page, faults, press, shows, expectAccessible } = await openPage()
     await shows('Accepting requests')
     await press('Create a key for these snippets')
     await shows('It is shown on this page until you leave it')
@@ -55,7 +43,7 @@ describe.skipIf(isBrowserMissing)('the console in a browser (needs chromium)', (
   })
 
   test('the session survives a reload, and ends at the logout', async () => {
-    const { page, faults, press, shows } = await openConsole(browser, gateway)
+    const { page, faults, press, shows } = await openPage()
     await page.reload({ waitUntil: 'networkidle0' })
     await shows('Hello, tester')
     await press('Log out')
@@ -67,7 +55,7 @@ describe.skipIf(isBrowserMissing)('the console in a browser (needs chromium)', (
   })
 
   test('a session that ended elsewhere leads to the login page, which says so', async () => {
-    const { page, shows } = await openConsole(browser, gateway)
+    const { page, shows } = await openPage()
     await shows('Accepting requests')
     await page.deleteCookie(...(await page.cookies()))
     await page.click('.rail a[href="/console/playground"]')
@@ -76,7 +64,7 @@ describe.skipIf(isBrowserMissing)('the console in a browser (needs chromium)', (
   })
 
   test('the navigation shows only what the permissions allow', async () => {
-    const { page, shows } = await openConsole(browser, gateway, { groups: ['users'] })
+    const { page, shows } = await openPage({ groups: ['users'] })
     await shows('Accepting requests')
     const links = await page.$$eval('.rail nav a', (all) => all.map((link) => link.textContent))
     expect(links).toContain('Playground')
@@ -85,7 +73,7 @@ describe.skipIf(isBrowserMissing)('the console in a browser (needs chromium)', (
   })
 
   test('every text is there in German, and the choice survives a reload', async () => {
-    const { page, faults, press, shows, expectAccessible } = await openConsole(browser, gateway)
+    const { page, faults, press, shows, expectAccessible } = await openPage()
     await press('DE, Deutsch')
     await shows('Client verbinden')
     await page.reload({ waitUntil: 'networkidle0' })
@@ -98,30 +86,30 @@ describe.skipIf(isBrowserMissing)('the console in a browser (needs chromium)', (
 
   test('the theme and texts of the brand are applied', async () => {
     const headers = {
-      authorization: `Bearer ${await gateway.token(['admins'])}`,
+      authorization: `Bearer ${await site.gateway.token(['admins'])}`,
       'content-type': 'application/json',
     }
-    const theme = await (await gateway.request('/v1/branding/theme', { headers })).json()
+    const theme = await (await site.gateway.request('/v1/branding/theme', { headers })).json()
     const { logo_url: _, ...tokens } = theme as Record<string, unknown>
-    const changed = await gateway.request('/v1/branding/theme', {
+    const changed = await site.gateway.request('/v1/branding/theme', {
       method: 'PUT',
       headers,
       body: JSON.stringify({ ...tokens, product_name: 'Weir', radius_px: 2 }),
     })
     expect(changed.status).toBe(200)
-    const texts = await gateway.request('/v1/translations/en', {
+    const texts = await site.gateway.request('/v1/translations/en', {
       method: 'PATCH',
       headers,
       body: JSON.stringify({ console: { 'start.clients': 'Bring your own client' } }),
     })
     expect(texts.status).toBe(200)
-    const { page, shows } = await openConsole(browser, gateway)
+    const { page, shows } = await openPage()
     await shows('Bring your own client')
     await shows('Weir')
     const radius = `getComputedStyle(document.querySelector('.card')).borderRadius`
     await page.waitForFunction(`${radius} === '2px'`)
-    await gateway.request('/v1/branding/theme/reset', { method: 'POST', headers })
-    await gateway.request('/v1/translations/reset', { method: 'POST', headers })
+    await site.gateway.request('/v1/branding/theme/reset', { method: 'POST', headers })
+    await site.gateway.request('/v1/translations/reset', { method: 'POST', headers })
     await page.close()
   })
 })

@@ -1,8 +1,8 @@
-import { expect } from 'bun:test'
+import { afterAll, beforeAll, expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Browser, ElementHandle, Page } from 'puppeteer-core'
-import { type Visit, visit } from './browser.ts'
-import type { Gateway } from './gateway.ts'
+import { openBrowser, type Visit, visit } from './browser.ts'
+import { type Gateway, type GatewayOptions, startGateway } from './gateway.ts'
 
 const axeSource = readFileSync(new URL(import.meta.resolve('axe-core')), 'utf8')
 
@@ -23,8 +23,26 @@ export type ConsoleVisit = Visit & {
   expectAccessible(): Promise<void>
 }
 
-/** A browser tab that is logged in to the console with a token. */
-export async function openConsole(
+/** A browser and a gateway for the tests of a file. */
+export function useConsole(options: GatewayOptions = {}) {
+  const site = {} as { browser: Browser; gateway: Gateway }
+  beforeAll(async () => {
+    site.browser = await openBrowser()
+    site.gateway = await startGateway(options)
+  })
+  afterAll(async () => {
+    await site.browser.close()
+    await site.gateway.stop()
+  })
+  return {
+    site,
+    open: (given: { groups?: readonly string[]; path?: string } = {}) =>
+      openConsole(site.browser, site.gateway, given),
+  }
+}
+
+/** A browser tab that is logged in with a token. */
+async function openConsole(
   browser: Browser,
   gateway: Gateway,
   { groups = ['admins'], path = '/' }: { groups?: readonly string[]; path?: string } = {},

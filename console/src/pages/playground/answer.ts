@@ -38,7 +38,7 @@ export type AnswerStatus =
   /** The page was left, and the stream cannot be resumed. */
   | 'interrupted'
 
-export type RawEvent = { readonly at: number; readonly event: string; readonly data: string }
+type RawEvent = { readonly at: number; readonly event: string; readonly data: string }
 
 export type Usage = {
   readonly input: number

@@ -1,5 +1,5 @@
 /** What a snippet needs: the caller's own address, a key, and a model. */
-export type SnippetValues = {
+type SnippetValues = {
   readonly origin: string
   readonly key: string
   readonly model: string
