@@ -23,7 +23,7 @@ export type CounterDefinition<L extends Labels = Labels> = Named<L> & {
  * How the gauges of several workers become one. `same`: every worker would read the same, as in the
  * database, so only the worker that responds to a scrape reads it.
  */
-export type Across = 'sum' | 'max' | 'min' | 'same'
+type Across = 'sum' | 'max' | 'min' | 'same'
 
 export type GaugeDefinition<L extends Labels = Labels> = Named<L> & {
   readonly type: 'gauge'

@@ -39,7 +39,7 @@ export type Counter<L extends LabelValues = LabelValues> = {
   /** The series of a label set, for callers that keep it. */
   at(...labels: ValuesOf<L>): CounterCell
 }
-export type Histogram<L extends LabelValues = LabelValues> = {
+type Histogram<L extends LabelValues = LabelValues> = {
   observe(value: number, ...labels: ValuesOf<L>): void
   at(...labels: ValuesOf<L>): HistogramCell
 }
