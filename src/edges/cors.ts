@@ -15,7 +15,7 @@ export type Cors = {
   receive(arrival: CorsArrival): Response | null
 }
 
-export type CorsArrival = {
+type CorsArrival = {
   readonly request: Request
   readonly path: string
   readonly headers: Record<string, string | number>

@@ -22,7 +22,7 @@ export type KernelSockets = {
 }
 
 /** Listening sockets, after others of the same port have taken their place. */
-export type RetiringSockets = {
+type RetiringSockets = {
   /** Drops new connections. Their clients try again a second later and meet the other sockets. */
   ignoreNew(): void
   /** Closes them. Connections that still wait to be accepted are reset. */

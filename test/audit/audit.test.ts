@@ -44,7 +44,7 @@ describe('audit entries', () => {
       id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/),
       object: 'audit_entry',
       created_at: expect.stringMatching(/^\d{4}-.*Z$/),
-      actor: { id: root, api_key_id: null },
+      actor: { id: root, api_key_id: null, ip_address: '127.0.0.1' },
       action: 'group.update',
       resource: { type: 'group', id: 'staff' },
       changes: {

@@ -52,7 +52,10 @@ describe('credentials', () => {
       name: null,
       groups: ['admins'],
       permissions: [...permissionNames].sort(),
-      credential: { kind: 'api-key', keyId: id, models: null, scopes: null, limits: null },
+      credential: {
+        ...{ kind: 'api-key', keyId: id },
+        ...{ models: null, scopes: null, allowedIps: null, limits: null },
+      },
     })
     expect(byHeader.body).toEqual(byBearer.body)
   })

@@ -30,6 +30,7 @@ const unrestricted = {
   user_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
   models: null,
   scopes: null,
+  allowed_ips: null,
   limits: null,
   rotated_at: null,
   previous_expires_at: null,
