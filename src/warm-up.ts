@@ -31,7 +31,7 @@ export async function warmUp(services: Services, limitMs: number): Promise<numbe
       ...callPath.services,
       log: silentLog,
       httpMetrics: createHttpMetrics(createMetricRegistry({ seriesMax: 100 })),
-      auth: { ...auth, authenticate: () => Promise.resolve(principal) },
+      auth: { ...auth, findKnown: () => principal },
       // Queued responses are for the models of the real application.
       runs: { ...runs, processQueue() {} },
     })

@@ -1,6 +1,6 @@
 import { Elysia, NotFoundError } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
-import { type Access, authorize } from '#auth/guard.ts'
+import { type Access, authorize, authorizeKnown } from '#auth/guard.ts'
 import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import { type BodyLimits, readJsonBody } from '#http/body.ts'
@@ -29,7 +29,7 @@ import { readQuery } from './query.ts'
 import { scopeOf } from './scope.ts'
 
 export type MountDeps = {
-  auth: Pick<Auth, 'authenticate'>
+  auth: Pick<Auth, 'authenticate' | 'findKnown'>
   config: Pick<Config, 'stream'> & {
     readonly files: Pick<Config['files'], 'uploadGapMs' | 'uploadMs'>
   } & {
@@ -91,7 +91,17 @@ function serve(
     exchange.meter = route
     let context: PublicContext | CallerContext | null = null
     try {
-      context = await openContext(access, auth, { request, exchange, server, clientAddresses })
+      // Later the connection may be gone, and with it the address.
+      exchange.clientAddress = clientAddresses.of(request, server)
+      if (access === null) context = new RequestScope(exchange, request)
+      else {
+        const principal =
+          authorizeKnown(auth, request, access, server) ??
+          (await authorize(auth, request, access, server))
+        exchange.identify(principal)
+        if (access.needsToken) requireToken(principal)
+        context = new CallerScope(exchange, request, principal)
+      }
       if (hasParams) requireDecoded(params)
       endpoint.before?.(set)
       // Receiving a body and generating a response may take long; their own deadlines apply.
@@ -138,26 +148,6 @@ function accessOf(endpoint: Endpoint): EndpointAccess | null {
 }
 
 type EndpointAccess = Access & { readonly needsToken: boolean }
-
-type Arrival = Pick<ElysiaInput, 'request' | 'server'> & {
-  readonly exchange: Exchange
-  readonly clientAddresses: ClientAddresses
-}
-
-async function openContext(
-  access: EndpointAccess | null,
-  auth: MountDeps['auth'],
-  arrival: Arrival,
-): Promise<PublicContext | CallerContext> {
-  const { exchange, request, server } = arrival
-  // Later the connection may be gone, and with it the address.
-  exchange.clientAddress = arrival.clientAddresses.of(request, server)
-  if (access === null) return new RequestScope(exchange, request)
-  const principal = await authorize(auth, request, access, server)
-  exchange.identify(principal)
-  if (access.needsToken) requireToken(principal)
-  return new CallerScope(exchange, request, principal)
-}
 
 /** Reads from the request only what is asked for: a signal, for one, is made with its first use. */
 class RequestScope implements PublicContext {

@@ -118,6 +118,22 @@ export async function createAuth(deps: AuthDeps) {
     }
   }
 
+  /** Without waiting. Null: `authenticate` decides, and says why it refuses. */
+  function findKnown(request: Request, peers: Peers | null): Principal | null {
+    try {
+      const credential = readCredential(request, rules, peers)
+      if (credential.kind === 'jwt') return tokens.known(credential.token)
+      if (credential.kind === 'session') return null
+      const principal = keys.known(credential.key)
+      if (principal !== null) {
+        requireKnownAddress(principal.credential, clientAddresses, { request, peers })
+      }
+      return principal
+    } catch {
+      return null
+    }
+  }
+
   await store.listen({
     onChange: (change) => void apply(change),
     onGap: () => void apply({ what: 'all', id: '' }),
@@ -131,6 +147,8 @@ export async function createAuth(deps: AuthDeps) {
   const rules = { bearerKeys: config.platformVersion !== '1.2.0', originOf }
   const onChanged = (keyId: string) => notify({ what: 'key', id: keyId })
   return {
+    /** The principal of a request whose credential was verified before; null: `authenticate` decides. */
+    findKnown,
     /** Throws an `AppError` of status 401, or 503 if the credential cannot be verified. */
     authenticate: (request: Request, peers: Peers | null = null) =>
       authenticate(() => readCredential(request, rules, peers), { request, peers }),

@@ -25,6 +25,18 @@ export async function authorize(
   return principal
 }
 
+/** The same without waiting; null: `authorize` decides. */
+export function authorizeKnown(
+  auth: Pick<Auth, 'findKnown'>,
+  request: Request,
+  access: Access,
+  peers: Peers | null,
+): Principal | null {
+  const principal = auth.findKnown(request, peers)
+  if (principal !== null) requireAccess(principal, access)
+  return principal
+}
+
 /** Throws `permission_denied`. */
 export function requireAccess(
   principal: Pick<Principal, 'credential' | 'permissions'>,

@@ -36,13 +36,22 @@ export function createKeyPrincipals(options: KeyPrincipalsOptions) {
   })
   const usage = createUseRecorder({ markUsed: store.markUsed, now, log, what: 'API key' })
 
+  /** Throws `invalid_api_key` for a key that is not valid any more. */
+  function use({ key, bearer }: { key: StoredKey; bearer: Bearer }): Principal {
+    requireValid(key, options.now())
+    usage.record(key.keyId)
+    return principalOf(bearer, rightsOf(key.scopes, groups.of(key.membership)))
+  }
+
   return {
+    /** Of a key that was found before. */
+    known(text: string): Principal | null {
+      const found = isApiKey(text) ? keys.cached(hashApiKey(text, options.pepper)) : undefined
+      return found === undefined ? null : use(found)
+    },
     async authenticate(text: string): Promise<Principal> {
       if (!isApiKey(text)) throw unknownKey()
-      const { key, bearer } = await keys.find(hashApiKey(text, options.pepper))
-      requireValid(key, options.now())
-      usage.record(key.keyId)
-      return principalOf(bearer, rightsOf(key.scopes, groups.of(key.membership)))
+      return use(await keys.find(hashApiKey(text, options.pepper)))
     },
     /** Drops a key, the keys of a user, or all keys from the cache. */
     invalidate(which: { keyId?: string; userId?: string } = {}): void {

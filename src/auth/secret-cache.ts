@@ -32,16 +32,22 @@ export function createSecretCache<V extends object>(options: {
     return { value, confirmedAt: performance.now() }
   }
 
+  const findFresh = (id: string, isFresh?: (value: V) => boolean): V | undefined => {
+    const known = cache.get(id)
+    if (known === undefined || performance.now() - known.confirmedAt >= cacheMs) return undefined
+    return isFresh?.(known.value) === false ? undefined : known.value
+  }
+
   return {
+    /** What is cached of a secret, without waiting. */
+    cached: (hash: Buffer): V | undefined => findFresh(hash.toString('base64')),
+
     /** Throws `unknown` without such a secret; `isFresh` may refuse a cached value. */
     async find(hash: Buffer, isFresh?: (value: V) => boolean): Promise<V> {
       const id = hash.toString('base64')
       if ((unknownUntil.get(id) ?? 0) > performance.now()) throw unknown()
-      const known = cache.get(id)
-      const ageMs = known === undefined ? 0 : performance.now() - known.confirmedAt
-      if (known !== undefined && ageMs < cacheMs && isFresh?.(known.value) !== false) {
-        return known.value
-      }
+      const known = findFresh(id, isFresh)
+      if (known !== undefined) return known
       try {
         return (await cache.load(id, () => lookUp(hash, id))).value
       } catch (error) {

@@ -25,7 +25,7 @@ test.each([
 
 /** None of these endpoints authenticates. */
 const publicOnly = {
-  auth: { authenticate: () => Promise.reject(new Error('not public')) },
+  auth: { authenticate: () => Promise.reject(new Error('not public')), findKnown: () => null },
   config: {
     limits: { requestBytesMax: 1, jsonDepthMax: 1 },
     files: { uploadGapMs: 10_000, uploadMs: 10_000 },

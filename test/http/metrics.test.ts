@@ -197,7 +197,10 @@ test.if(outside !== undefined)('a remote client without a token is refused', asy
           draining: () => false,
         }),
         {
-          auth: { authenticate: () => Promise.reject(new Error('not public')) },
+          auth: {
+            authenticate: () => Promise.reject(new Error('not public')),
+            findKnown: () => null,
+          },
           config: {
             limits: { requestBytesMax: 1, jsonDepthMax: 1 },
             files: { uploadGapMs: 10_000, uploadMs: 10_000 },
