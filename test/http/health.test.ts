@@ -1,8 +1,7 @@
 import { expect, test } from 'bun:test'
-import { mountEndpoints } from '#api/mount.ts'
 import { operationsEndpoints } from '#operations/endpoints.ts'
 import { answerSchema, checkDescribed, checkExamples } from '#test/support/described-shapes.ts'
-import { operationsOf } from '#test/support/endpoints.ts'
+import { createTestApp, operationsOf } from '#test/support/endpoints.ts'
 
 test.each([
   ['/livez', false, 200],
@@ -15,7 +14,7 @@ test.each([
     scrapeMetrics: async () => '',
     draining: () => isStopping,
   })
-  const app = mountEndpoints(endpoints, publicOnly)
+  const app = createTestApp(endpoints, publicOnly)
   const response = await app.handle(new Request(`http://gateway${path}`))
   expect(response.status).toBe(status)
   const operation = operationsOf(operationsEndpoints).at(`GET ${path}`)

@@ -189,7 +189,9 @@ async function planResponse(
   const seals = createSeals(deps.sealer, ownerId)
   const parsed = parseCreateResponse(body, { limits, history, seals })
   const { echo } = parsed
-  if (echo.background && memory !== undefined) throw noBackground()
+  if (echo.background && memory !== undefined) {
+    throw new AppError('invalid_request', noBackground, { param: 'background' })
+  }
   const link = linkHistory(parsed, history, { historyRequest, isInMemory })
   if (echo.store) requireStorable(link.input, deps.config.responses.storedCharsMax)
   const { principal } = context
@@ -214,11 +216,10 @@ async function planResponse(
   const hosted = usesHostedTools(hostedRequest)
     ? await deps.hostedTools.open(hostedRequest, { caller: principal, tools })
     : null
-  const { generateChecked } = deps
   const withTools =
     hosted === null
-      ? generateChecked
-      : withHostedTools(generateChecked, hosted, loopLimits(limits, echo))
+      ? deps.generateChecked
+      : withHostedTools(deps.generateChecked, hosted, loopLimits(limits, echo))
   const generate = withCompaction(withTools, {
     summarise: deps.inference.generate,
     seal: seals.compaction,
@@ -289,10 +290,7 @@ function requireGenerates({ mode }: Model, name: string): void {
   })
 }
 
-function noBackground(): AppError {
-  const message = 'Background responses are not supported over a WebSocket; use POST.'
-  return new AppError('invalid_request', message, { param: 'background' })
-}
+const noBackground = 'Background responses are not supported over a WebSocket; use POST.'
 
 function loopLimits(limits: Config['limits'], echo: ParsedCreate['echo']): ToolLoopLimits {
   return { ...limits, maxToolCalls: echo.max_tool_calls, turnsMax: limits.hostedTurnsMax }
