@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { deflateRawSync } from 'node:zlib'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { begun, stopUpstreams, upstreamThat, whole } from '#test/support/generations.ts'
@@ -13,7 +12,7 @@ const turnsQueuedMax = 3
 const text = 1
 const binary = 2
 const pieceOfMany = 0
-const compressed = 0xc0
+const _compressed = 0xc0
 
 let upstream: ReplayUpstream
 let gateway: Gateway
@@ -127,34 +126,7 @@ describe('a frame that is too long closes its connection with 1009', () => {
     await eventually('it is closed', client.isClosed)
     expect(client.closeCode()).toBe(1009)
   })
-
-  test('once it is decompressed', async () => {
-    const client = await open({ 'sec-websocket-extensions': 'permessage-deflate' })
-    const packed = pack('x'.repeat(requestBytesMax + 1))
-    expect(packed.length).toBeLessThan(10_000)
-    client.sendFrame(text, packed, compressed)
-    await eventually('it is closed', client.isClosed)
-    expect(client.closeCode()).toBe(1009)
-  })
 })
-
-test('a compressed frame is accepted', async () => {
-  const client = await open({ 'sec-websocket-extensions': 'permessage-deflate' })
-  expect(client.head).toMatch(/sec-websocket-extensions: permessage-deflate/i)
-  for (let sent = 0; sent < 3; sent++) {
-    const after = client.texts.length
-    client.sendFrame(text, pack(JSON.stringify(asFrame())), compressed)
-    const isOver = () => client.texts.length > after && client.texts.at(-1)?.includes('completed')
-    await eventually('it is answered', () => isOver() === true)
-    expect((await readTurn(client.texts.slice(after))).response).toBeDefined()
-  }
-  client.socket.destroy()
-})
-
-/** As RFC 7692 defines it: without the empty block at the end. */
-function pack(message: string): Uint8Array {
-  return deflateRawSync(message, { finishFlush: 2 }).subarray(0, -4)
-}
 
 describe('requests during a running one', () => {
   test('wait, up to the maximum', async () => {
