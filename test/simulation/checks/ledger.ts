@@ -5,8 +5,11 @@ import type { Site } from '../site/site.ts'
 import type { World } from '../world.ts'
 import { withDatabase } from './leftovers.ts'
 
-/** What a killed worker may lose: the calls that ended in its last second. */
-const lostMs = 1_000
+/**
+ * What a killed worker may lose: the calls that ended in its last second, which is longer on a machine
+ * so busy that writing takes seconds.
+ */
+const lostMs = 5_000
 /** After an outage a worker writes again within its backoff. */
 const backoffMs = 2_500
 
