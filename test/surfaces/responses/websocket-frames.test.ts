@@ -12,7 +12,6 @@ const turnsQueuedMax = 3
 const text = 1
 const binary = 2
 const pieceOfMany = 0
-const _compressed = 0xc0
 
 let upstream: ReplayUpstream
 let gateway: Gateway
