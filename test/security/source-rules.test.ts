@@ -59,7 +59,7 @@ test('secrets are compared in constant time', () => {
   expect(comparisons.filter((line) => !known.some((start) => line.startsWith(start)))).toEqual([])
   const timingSafe = filesWith(/\btimingSafeEqual\(/)
   for (const path of [
-    'src/operations/endpoints.ts',
+    'src/operations/metrics-access.ts',
     'src/sealing/sealer.ts',
     'src/speech/session/session.ts',
   ]) {
