@@ -1,7 +1,7 @@
 import { eventually } from './eventually.ts'
 
 /** A span as the exporter sent it. */
-export type ReceivedSpan = {
+type ReceivedSpan = {
   readonly traceId: string
   readonly spanId: string
   readonly parentSpanId: string

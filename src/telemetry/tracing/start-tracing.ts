@@ -121,7 +121,7 @@ function formatOf(protocol: string): 'protobuf' | 'json' | null {
 }
 
 /** `a=1,b=two%20words`; parts without a name are skipped. */
-export function readPairs(text: string | undefined): Record<string, string> {
+function readPairs(text: string | undefined): Record<string, string> {
   const pairs: Record<string, string> = {}
   for (const pair of (text ?? '').split(',')) {
     const at = pair.indexOf('=')
