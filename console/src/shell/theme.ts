@@ -26,7 +26,7 @@ export function chooseScheme(next: Scheme): void {
 }
 
 /** Applies the brand's colours, shape and font. The style sheet has the default theme's. */
-export function applyTheme(next: Theme): void {
+function applyTheme(next: Theme): void {
   theme.value = next
   const { style } = document.documentElement
   for (const mode of ['light', 'dark'] as const) {

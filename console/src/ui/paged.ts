@@ -17,7 +17,7 @@ export type Paged<Row> = Query<ListPage<Row>> & {
   }
 }
 
-export const pageLimit = 50
+const pageLimit = 50
 
 /** A list by pages. Another `key` (a filter) starts at the first page. */
 export function usePaged<Row>(
