@@ -32,7 +32,6 @@ const unrestricted = {
   scopes: null,
   allowed_ips: null,
   limits: null,
-  allowed_ips: null,
   rotated_at: null,
   previous_expires_at: null,
 }
