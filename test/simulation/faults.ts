@@ -11,7 +11,7 @@ export type PlannedFault = {
   readonly draw: number
 }
 
-export const faultKinds = [
+const faultKinds = [
   'worker killed',
   'worker frozen',
   'frozen worker killed',
@@ -50,7 +50,7 @@ export function planFaults(seed: number, operations: number): PlannedFault[] {
 export type BegunFault = { readonly target: string; end(): Promise<void> | void }
 
 /** A fault that cannot happen now, such as a second crash of the same server. */
-export const notNow = null
+const notNow = null
 
 /** Begins a fault; `end` heals it. Restarts of what was killed are the gateway's own. */
 export async function beginFault(

@@ -9,7 +9,7 @@ import type { Site } from '../site/site.ts'
  * The longest time that the gateway documents for something to be released after a crash: a job's
  * lease of 30 s, a suspended worker's 20 s (`frozen_max_ms` here), a restart's pause of 30 s.
  */
-export const settlingMs = 90_000
+const settlingMs = 90_000
 const lookEveryMs = 500
 
 /** Gauges of work in progress; zero at rest. */
@@ -122,6 +122,6 @@ export async function withDatabase<T>(
   }
 }
 
-export function listFolder(folder: string): string[] {
+function listFolder(folder: string): string[] {
   return existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : []
 }

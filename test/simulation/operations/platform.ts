@@ -26,7 +26,7 @@ export const administration: readonly OperationKind[] = [
 ]
 
 /** How long a revoked key may work: a second, or this if notifications were lost. */
-export const revocationMsMax = 30_000
+const revocationMsMax = 30_000
 /** Going away, and try again later. */
 const retryable = new Set([1001, 1013])
 const sampleRateHz = 16_000

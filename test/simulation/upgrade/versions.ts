@@ -57,7 +57,7 @@ export async function checkOut(revision: string, folder: string): Promise<string
   return folder
 }
 
-export async function run(command: string[], cwd: string): Promise<void> {
+async function run(command: string[], cwd: string): Promise<void> {
   const child = Bun.spawn(command, { cwd, stdio: ['ignore', 'ignore', 'pipe'] })
   const errors = await new Response(child.stderr).text()
   if ((await child.exited) !== 0) throw new Error(`${command.join(' ')}: ${errors}`)
