@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { type TSchema, Type } from '@sinclair/typebox'
+import { AppError } from '#lib/errors.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { refusedBySchema, refusedField } from '#lib/unprocessable.ts'
 
@@ -99,4 +100,9 @@ test('a long field name is cut in the sentence and in an error', () => {
   const error = refusedBySchema(fault)
   expect([error.message, error.param]).toEqual([`"${cut}" is not a known field.`, cut])
   expect(refusedField(name, 'is wrong').message).toBe(`"${cut}" is wrong.`)
+})
+
+test('a message and a param of any length are cut', () => {
+  const error = new AppError('not_found', 'x'.repeat(5_000), { param: 'y'.repeat(5_000) })
+  expect([error.message.length, error.param?.length]).toEqual([1_501, 257])
 })
