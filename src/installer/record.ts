@@ -160,7 +160,7 @@ export function renderDownload(download: Download): DownloadRecord {
 }
 
 /** Readable: see `describeSource`. */
-export function sourceOf({ task }: Download): string {
+function sourceOf({ task }: Download): string {
   return task.kind === 'install' ? describeSource(task.source) : task.source
 }
 

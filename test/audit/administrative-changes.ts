@@ -7,7 +7,7 @@ import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { type ModelOrigin, startModelOrigin } from '#test/support/model-origin.ts'
 
-export type Sent = {
+type Sent = {
   readonly status: number
   readonly requestId: string
   readonly body: JsonObject

@@ -43,7 +43,7 @@ export const hostileText = fc.oneof(
   },
 )
 
-export const hostileNumber = fc.oneof(
+const hostileNumber = fc.oneof(
   fc.constantFrom(0, -0, -1, 1, 0.5, 2 ** 31, -(2 ** 31) - 1, 2 ** 53, 1e21, 1e308, -1e308, 5e-324),
   fc.integer(),
   fc.double({ noNaN: true, noDefaultInfinity: true }),

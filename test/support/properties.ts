@@ -5,10 +5,10 @@ const runsFactor = Number(process.env['SLUICE_PROPERTY_RUNS'] ?? 1)
 /** Fixed, so that CI fails for a change and not for luck; `SLUICE_PROPERTY_SEED=random` explores. */
 const givenSeed = process.env['SLUICE_PROPERTY_SEED'] ?? '20261123'
 
-export const runsOf = (runs: number) => Math.max(1, Math.round(runs * runsFactor))
+const runsOf = (runs: number) => Math.max(1, Math.round(runs * runsFactor))
 
 /** A failure names the seed, the path to the counterexample, and the counterexample. */
-export function propertyOptions(runs: number): { numRuns: number; seed?: number } {
+function propertyOptions(runs: number): { numRuns: number; seed?: number } {
   const numRuns = runsOf(runs)
   return givenSeed === 'random' ? { numRuns } : { numRuns, seed: Number(givenSeed) }
 }
