@@ -68,14 +68,14 @@ export function Segments<Name extends string>({
 }) {
   return (
     <fieldset class="segments" aria-label={label}>
-      {choices.map(({ name, label: words }) => (
+      {choices.map(({ name, label: shown }) => (
         <button
           key={name}
           type="button"
           aria-pressed={name === selected}
           onClick={() => onSelect(name)}
         >
-          {words}
+          {shown}
         </button>
       ))}
     </fieldset>

@@ -21,13 +21,13 @@ export function Members({ group, onClose }: { group: Group; onClose: () => void 
     (page, signal) => call('GET /v1/groups/{group_id}/members', { path, query: page, signal }),
     `members ${group.id}`,
   )
-  const words = search.trim()
+  const searched = search.trim()
   const found = useQuery(
     async (signal) =>
-      words === ''
+      searched === ''
         ? []
-        : (await call('GET /v1/users', { query: { q: words, limit: foundMax }, signal })).data,
-    `users ${words}`,
+        : (await call('GET /v1/users', { query: { q: searched, limit: foundMax }, signal })).data,
+    `users ${searched}`,
   )
   const add = async (id: string, name: string) => {
     await perform(
@@ -81,7 +81,7 @@ export function Members({ group, onClose }: { group: Group; onClose: () => void 
         value={search}
         onValue={setSearch}
       />
-      {words !== '' && found.data !== undefined && (
+      {searched !== '' && found.data !== undefined && (
         <div class="row">
           {found.data.map(({ id, name, subject }) => (
             <Button key={id} size="small" icon="plus" onClick={() => void add(id, name ?? subject)}>

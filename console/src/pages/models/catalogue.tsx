@@ -20,11 +20,11 @@ export function Catalogue({ models, rules }: { models: Query<Models>; rules: rea
   const [search, setSearch] = useState('')
   const [mode, setMode] = useState<Mode>('all')
   const all = models.data?.data
-  const words = search.trim().toLowerCase()
+  const searched = search.trim().toLowerCase()
   const shown = all?.filter(
     (model) =>
       (mode === 'all' || model.mode === mode) &&
-      `${model.id} ${model.name ?? ''}`.toLowerCase().includes(words),
+      `${model.id} ${model.name ?? ''}`.toLowerCase().includes(searched),
   )
   const present = modes.filter((one) => one === 'all' || all?.some((model) => model.mode === one))
   return (

@@ -21,7 +21,7 @@ export function UsersPage() {
   const [search, setSearch] = useState('')
   const [shown, setShown] = useState<User | null>(null)
   const [isCreating, setCreating] = useState(false)
-  const words = search.trim()
+  const searched = search.trim()
   const query = usePaged(
     (page, signal) =>
       call('GET /v1/users', {
@@ -29,10 +29,10 @@ export function UsersPage() {
         query: {
           ...page,
           ...(kind === 'all' ? {} : { kind }),
-          ...(words === '' ? {} : { q: words }),
+          ...(searched === '' ? {} : { q: searched }),
         },
       }),
-    `users ${kind} ${words}`,
+    `users ${kind} ${searched}`,
   )
   const columns: readonly Column<User>[] = [
     {
