@@ -99,7 +99,7 @@ describe('a client that floods a stalled engine', () => {
     await eventually('its session has ended', () => server.sessions.metrics().sessions === 0)
     expect(server.sessions.metrics().queuedBytes).toBe(0)
     expect(inner.running()).toBe(0)
-    expect(server.logLines.join()).toContain('"reason":"client_lost"')
+    expect(server.logLines.join()).toContain('"session_end":"client_lost"')
   })
 
   test('may only send a limited number of finalize requests', async () => {
