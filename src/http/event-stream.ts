@@ -1,6 +1,7 @@
 import { AppError, toAppError } from '#lib/errors.ts'
 import type { Exchange } from '#lib/exchange.ts'
 import { type Failure, pull, type Subscriber } from '#lib/pull-iterator.ts'
+import type { RequestContext } from '#lib/request-context.ts'
 import { orAfter } from '#lib/time-limit.ts'
 
 /** The items of a stream, and how to render them as frames. */
@@ -37,10 +38,15 @@ const headers = {
  */
 export async function streamEvents<T>(
   source: FrameSource<T>,
-  { closing, exchange, ...pace }: StreamPace & { closing: string; exchange: Exchange | undefined },
+  { closing, context, ...pace }: StreamPace & { closing: string; context: StreamContext },
 ): Promise<Response> {
   const begun = await beginStream(source, pace)
-  if (exchange !== undefined) exchange.isOpen = true
+  const { exchange, signal } = context
+  if (exchange !== undefined) {
+    exchange.isOpen = true
+    // A client that disconnects before the body is read ends neither the stream nor its exchange.
+    signal.addEventListener('abort', () => exchange.abandon(), { once: true })
+  }
   // Bun's direct streams are the cheapest writer; the platform's types do not have them.
   const direct: DirectSource = {
     type: 'direct',
@@ -52,6 +58,9 @@ export async function streamEvents<T>(
   }
   return new Response(new ReadableStream(direct), { headers })
 }
+
+/** Of the request. */
+type StreamContext = Pick<RequestContext, 'exchange' | 'signal'>
 
 /** `write` returns 0 after the client disconnected, and a promise while its buffer is full. */
 export type FrameSink = {

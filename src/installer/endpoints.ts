@@ -174,7 +174,7 @@ reports that the stream broke. A worker serves at most 64 followers.`,
             keepAlive: null,
             abandon: () => controller.abort(),
           },
-          { ...config.stream, closing: '', exchange: context.exchange },
+          { ...config.stream, closing: '', context },
         )
       },
     }),

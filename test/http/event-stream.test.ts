@@ -20,7 +20,7 @@ function serveStream(source: () => AsyncIterator<string>, overrides: Overrides =
     idleTimeout: 0,
     development: false,
     error: () => new Response(null, { status: 500 }),
-    fetch: () =>
+    fetch: ({ signal }) =>
       streamEvents(
         {
           items: source(),
@@ -34,7 +34,7 @@ function serveStream(source: () => AsyncIterator<string>, overrides: Overrides =
           heartbeatMs: 60_000,
           readerStallMs: 60_000,
           closing: '',
-          exchange: undefined,
+          context: { signal },
           ...overrides,
         },
       ).catch((error: AppError) => new Response(`thrown: ${error.kind}`, { status: error.status })),

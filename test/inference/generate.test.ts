@@ -143,7 +143,9 @@ test('a refused connection fails over to the next upstream', async () => {
 test('an upstream without the model is skipped', async () => {
   const without = await upstreamThat({ status: 404 })
   const having = await upstreamThat({ body: whole })
-  const events = await collect(start().run([target(without.baseUrl), target(having.baseUrl)]))
+  const events = await collect(
+    start().run([target(without.baseUrl), target(having.baseUrl, 'having')]),
+  )
   expect(texts(events)).toBe('one two')
 })
 

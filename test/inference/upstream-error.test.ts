@@ -57,7 +57,7 @@ test('an exhausted quota is reported and not retried', async () => {
   ])
   expect(broke.requests).toHaveLength(1)
   const rich = await upstreamThat({ body: whole })
-  const events = await collect(start().run([target(broke.baseUrl), target(rich.baseUrl)]))
+  const events = await collect(start().run([target(broke.baseUrl), target(rich.baseUrl, 'rich')]))
   expect(events.at(-1)?.type).toBe('finish')
 })
 

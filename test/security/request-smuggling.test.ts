@@ -65,7 +65,9 @@ describe('is refused, and nothing after it is a request:', () => {
   test.each(framings)('%s', async (_, head, body = '') => {
     const answer = await exchangeBytes(gateway.port(), `${start}${head}\r\n${body}${second}`)
     const statuses = statusesOf(answer) ?? []
-    expect(statuses.length, answer).toBeLessThanOrEqual(1)
+    // Refused before its body is parsed, whose fault ends the connection.
+    expect(statuses.slice(1, 2), answer).toBeOneOf([[], ['400']])
+    expect(statuses.length, answer).toBeLessThanOrEqual(2)
     expect(answer).not.toContain('"ok"')
     expect(Number(statuses[0] ?? 400), answer).toBeWithin(400, 506)
   })

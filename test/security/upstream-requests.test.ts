@@ -86,6 +86,8 @@ const allowed = [
   'tracestate',
   'user-agent',
   'x-api-key',
+  // Of the gateway, so that the logs of both can be matched.
+  'x-request-id',
   'x-tenant',
 ]
 

@@ -115,7 +115,9 @@ test('a device that polls too often slows down', async () => {
 
 test('an expired login can be neither approved nor used', async () => {
   const expire = () =>
-    gateway.deps.database.drizzle.execute(sql`update login_code set expires_at = now()`)
+    gateway.deps.database.drizzle.execute(
+      sql`update login_code set expires_at = now() - interval '1 second'`,
+    )
   const [waiting, approved] = [await begin(), await begin()]
   await decide(approved.userCode, true)
   await expire()

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { userIdOf } from '#auth/principal.ts'
+import { createMetricRegistry } from '#telemetry/metrics.ts'
 import { tone } from '#test/support/engine-session.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
@@ -279,8 +280,9 @@ describe('a record', () => {
 
 test('nothing is recorded when the ledger is disabled', async () => {
   const config = { ...gateway.deps.config, usage: { ...gateway.deps.config.usage, enabled: false } }
+  const metrics = createMetricRegistry({ seriesMax: 100 })
   const { usageModule } = await import('#usage/module.ts')
-  const started = await usageModule.start?.({ ...gateway.deps, config })
+  const started = await usageModule.start?.({ ...gateway.deps, config, metrics })
   expect(started?.services.usageLedger).toBeNull()
   await started?.close?.()
 })

@@ -165,7 +165,7 @@ The model is called once before the start. With \`dry_run\` only the effort is e
             keepAlive: null,
             abandon: () => controller.abort(),
           },
-          { ...config.stream, closing: '', exchange: context.exchange },
+          { ...config.stream, closing: '', context },
         )
       },
     }),

@@ -1,12 +1,18 @@
 import { Type } from '@sinclair/typebox'
-import { type Endpoint, endpoint, eventStream, form, rawBody } from '#api/endpoint.ts'
+import {
+  type CallerContext,
+  type Endpoint,
+  endpoint,
+  eventStream,
+  form,
+  rawBody,
+} from '#api/endpoint.ts'
 import type { Config } from '#config/schema.ts'
 import { renderError } from '#http/error-envelope.ts'
 import { type FrameSource, type StreamPace, streamEvents } from '#http/event-stream.ts'
 import { toLine } from '#http/frame-text.ts'
 import { readMultipart } from '#http/multipart.ts'
 import { AppError } from '#lib/errors.ts'
-import type { Exchange } from '#lib/exchange.ts'
 import { languages } from '#speech/engine.ts'
 import { fileTooLarge, messages } from './errors.ts'
 import {
@@ -65,7 +71,7 @@ text was recognised, that text is returned, with \`warnings\` and the header \`x
           return parameters.streams
             ? await streamResponse(upload, parameters, {
                 ...config.stream,
-                exchange: context.exchange,
+                context,
               })
             : await completeResponse(upload, parameters)
         } catch (error) {
@@ -138,7 +144,7 @@ async function completeResponse(upload: Upload, request: TranscriptionRequest): 
 function streamResponse(
   upload: Upload,
   request: TranscriptionRequest,
-  pace: StreamPace & { exchange: Exchange | undefined },
+  pace: StreamPace & { context: CallerContext },
 ): Promise<Response> {
   const source: FrameSource<readonly TranscriptionEvent[]> = {
     items: streamTranscript(upload.transcribe(request), request),

@@ -70,7 +70,7 @@ ${eventsDescription}`,
         ? await streamEvents(message.source(), {
             ...config.stream,
             closing: '',
-            exchange: context.exchange,
+            context,
           })
         : await message.result()
       const rateLimits = limits.rateLimits(context.principal, message.modelId)

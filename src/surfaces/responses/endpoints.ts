@@ -79,7 +79,7 @@ ${eventsDescription}`,
           ? await streamEvents(response.source(), {
               ...config.stream,
               closing: doneFrame,
-              exchange: context.exchange,
+              context,
             })
           : await response.result()
         const rateLimits = limits.rateLimits(context.principal, response.modelId)

@@ -76,7 +76,7 @@ ${eventsDescription}`,
         return streamEvents(source, {
           ...config.stream,
           closing: doneFrame,
-          exchange: context.exchange,
+          context,
         })
       },
     }),

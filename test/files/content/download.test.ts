@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { Elysia } from 'elysia'
-import { mountEndpoints } from '#api/mount.ts'
 import { downloadEndpoints, parseRange } from '#files/content/download-endpoints.ts'
 import { asRecord } from '#lib/json.ts'
+import { createTestApp } from '#test/support/endpoints.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 
 const content = Buffer.from(Array.from({ length: 1_000 }, (_, index) => index % 251))
@@ -105,9 +104,11 @@ test('a short stall deadline does not disconnect clients that read', async () =>
   const { auth, files, config } = gateway.deps
   const stream = { ...config.stream, readerStallMs: 1_000 }
   const endpoints = downloadEndpoints({ files, storage, config: { stream } })
-  const server = new Elysia()
-    .use(mountEndpoints(endpoints, { auth, config }))
-    .listen({ hostname: '127.0.0.1', port: 0, idleTimeout: 30 })
+  const server = createTestApp(endpoints, { auth, config }).listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    idleTimeout: 30,
+  })
   const headers = { authorization: `Bearer ${await gateway.token()}` }
   const url = `http://127.0.0.1:${server.server?.port}${path}`
   const read = async () => {
