@@ -144,7 +144,7 @@ test('a replaced certificate reaches new connections, while open ones continue',
   const socket = await openSocket(gateway.port(), { ca, headers: { authorization } })
   const speech = await openSpeech(gateway.port(), { ca, token: await signToken() })
   await speech.start()
-  const stream = await ask(gateway, { model: 'demo-slow', stream: true })
+  const stream = await ask(gateway, { model: 'demo', input: 'word '.repeat(60), stream: true })
 
   for (const pair of ['self-signed', 'localhost', 'self-signed'] as const) {
     folder.replace(pair)

@@ -8,7 +8,7 @@ afterEach(stopProcesses)
 
 /** Two minutes with the settling time after the faults; `bun run simulate` runs other seeds. */
 const seed = 22
-const operations = 400
+const operations = 200
 
 test.skipIf(postgresPrograms() === null)(
   'everything acknowledged survives crashes, and nothing is left over',

@@ -92,7 +92,7 @@ test('a client that does not resume reading is disconnected and its engine relea
   passTime(server.settings.readerStallMs)
   await eventually('its session has ended', () => server.sessions.metrics().sessions === 0)
   await eventually('its socket is closed', () => server.sessions.metrics().connections === 0)
-  expect(server.logLines.join()).toContain('"reason":"slow_consumer"')
+  expect(server.logLines.join()).toContain('"session_end":"slow_consumer"')
   client.socket.resume()
   await eventually('the client sees the close', client.isClosed)
   const numbers = client.finals().map((text) => Number.parseInt(text, 10))
