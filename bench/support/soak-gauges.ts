@@ -1,16 +1,5 @@
-/** Gauges of work in progress; zero at rest. */
-const gauges = [
-  'sluice_generations_running',
-  'sluice_responses_running',
-  'sluice_websockets_open',
-  'sluice_websockets_busy',
-  'sluice_speech_connections',
-  'sluice_speech_sessions',
-  'sluice_speech_sessions_waiting',
-  'sluice_speech_queued_bytes',
-  'sluice_speech_unread_bytes',
-  'sluice_jobs',
-]
+import { workGauges } from '#test/support/work-gauges.ts'
+
 const lookEveryMs = 500
 
 /** Waits until all gauges are zero; returns descriptions of those that are not. */
@@ -48,5 +37,5 @@ async function readPage(port: number): Promise<string> {
 
 function isNonZero(line: string): boolean {
   const name = /^[a-z_]+/.exec(line)?.[0] ?? ''
-  return gauges.includes(name) && Number(line.slice(line.lastIndexOf(' ') + 1)) !== 0
+  return workGauges.includes(name) && Number(line.slice(line.lastIndexOf(' ') + 1)) !== 0
 }

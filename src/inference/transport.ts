@@ -7,7 +7,7 @@ export type Transport = {
   send(request: UpstreamHttpRequest): Promise<UpstreamHttpResponse>
 }
 
-/** What the upstream is told of the request that it serves, unless `headers` say otherwise. */
+/** Headers that identify the request to the upstream; `headers` take precedence. */
 export type RequestIdentity = {
   /** `x-request-id`; each attempt has its own. */
   readonly requestId: string

@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import { isAlive } from '#test/support/process.ts'
+import { workGauges } from '#test/support/work-gauges.ts'
 import { workersEach } from '../site/replicas.ts'
 import type { Site } from '../site/site.ts'
 
@@ -12,21 +13,6 @@ import type { Site } from '../site/site.ts'
 const settlingMs = 90_000
 const lookEveryMs = 500
 
-/** Gauges of work in progress; zero at rest. */
-const gauges = [
-  'sluice_generations_running',
-  'sluice_responses_running',
-  'sluice_websockets_open',
-  'sluice_websockets_busy',
-  'sluice_speech_connections',
-  'sluice_speech_sessions',
-  'sluice_speech_sessions_waiting',
-  'sluice_speech_queued_bytes',
-  'sluice_speech_unread_bytes',
-  'sluice_queue_waiting',
-  'sluice_upstream_in_flight',
-  'sluice_jobs',
-]
 /** Connections opened to reach every worker, where one worker serves the metrics of its own. */
 const scrapes = 24
 
@@ -94,7 +80,7 @@ async function nonZeroGauges(url: string): Promise<string[]> {
 
 function isNonZero(line: string): boolean {
   const name = /^[a-z_]+/.exec(line)?.[0] ?? ''
-  return gauges.includes(name) && Number(line.slice(line.lastIndexOf(' ') + 1)) !== 0
+  return workGauges.includes(name) && Number(line.slice(line.lastIndexOf(' ') + 1)) !== 0
 }
 
 async function restlessRows({ postgres: { url } }: Site): Promise<string[]> {
