@@ -35,7 +35,7 @@ export const summary =
 export const usage =
   `[--quick] [--pair ${pairNames.join(',')}] [--peer portkey=FOLDER] ` +
   '[--peer NAME=http://127.0.0.1:PORT] [--upstream-port N] [--database postgres://…] [--store] ' +
-  '[--log-level info] [--set key=value]… [--variant key=value]… [--json FILE]'
+  '[--log-level info] [--processes 1] [--set key=value]… [--variant key=value]… [--json FILE]'
 
 type Pace = {
   readonly rounds: number
@@ -75,6 +75,7 @@ const longTokens: readonly number[] = [200, 1_000]
 const tokenBytes = 8
 const slackMs = 15_000
 const mockLifetimeS = 3_600
+const processesMax = 8
 /** Maximum rate of streamed responses of all clients together; leaves the machine idle time. */
 const streamsPerSecond = 600
 
@@ -84,6 +85,7 @@ type Options = RunOptions & {
   readonly upstreamPort: number
   readonly store: boolean
   readonly logLevel: string
+  readonly processes: number
   readonly variant: readonly string[]
 }
 
@@ -93,12 +95,16 @@ export async function run(args: readonly string[]): Promise<number> {
   const upstreamPort = await startMockUpstream(mockLifetimeS, options.upstreamPort)
   const plain = await startPlainTargets({ ...options, upstreamPort })
   const floor = await startFloorTarget({ ...options, upstreamPort })
-  const ours = await startGatewayTargets({ ...options, upstreamPort })
+  const ours: Target[][] = []
+  while (ours.length < options.processes) {
+    ours.push(await startGatewayTargets({ ...options, upstreamPort }))
+  }
   const peers = await startPeers(options.peers, upstreamPort)
-  for (const target of [...floor, ...ours, ...peers]) await warmUpTarget(target, pace, options)
-  const before = memoryMiB(ours)
-  const results = await runRounds([...plain, ...floor, ...ours, ...peers], pace, options)
-  const after = memoryMiB(ours)
+  for (const target of [floor, ...ours, peers].flat()) await warmUpTarget(target, pace, options)
+  const before = memoryMiB(ours.flat())
+  const targetsOf = (round: number) => [plain, floor, ours[round % ours.length] ?? [], peers].flat()
+  const results = await runRounds(targetsOf, pace, options)
+  const after = memoryMiB(ours.flat())
 
   const names = options.peers.map(({ name }) => name)
   console.log(`\n${formatResults(results, options.pairs, names)}`)
@@ -123,6 +129,7 @@ function readOptions(args: readonly string[]): Options {
       'upstream-port': { type: 'string', default: '0' },
       store: { type: 'boolean', default: false },
       'log-level': { type: 'string', default: 'info' },
+      processes: { type: 'string', default: '1' },
       variant: settingsOption,
     },
   })
@@ -134,6 +141,7 @@ function readOptions(args: readonly string[]): Options {
     upstreamPort: numberIn(values['upstream-port'], port),
     store: values.store,
     logLevel: values['log-level'],
+    processes: numberIn(values.processes, { name: 'processes', from: 1, to: processesMax }),
     variant: readSettings(values.variant, 'variant'),
   }
 }
@@ -147,16 +155,16 @@ async function warmUpTarget(target: Target, pace: Pace, options: Options): Promi
   console.log(`${target.name}, ${target.protocol}: ${await warmUp(jobs, pace.warmUp)}`)
 }
 
-/** Interleaves targets: one measure on all targets, then the next. */
+/** Interleaves the targets of a round: one measure on all of them, then the next. */
 async function runRounds(
-  targets: readonly Target[],
+  targetsOf: (round: number) => readonly Target[],
   pace: Pace,
   options: Options,
 ): Promise<Result[]> {
   const results: Result[] = []
   for (let round = 0; round < pace.rounds; round++) {
     for (const measure of measuresOf(pace)) {
-      for (const target of inTurn(targets, round)) {
+      for (const target of inTurn(targetsOf(round), round)) {
         if (!isMeasured(measure, target)) continue
         const report = await runLoad(makeJob(measure, target, { pace, store: options.store }))
         const { name, protocol, upstream } = target

@@ -1,6 +1,7 @@
 /** `bun run bench` lists the benchmarks; `bun run bench NAME [options]` runs one. */
 
 import * as abortStorm from './abort-storm.ts'
+import * as batch from './batch.ts'
 import * as charts from './charts.ts'
 import * as connections from './connections.ts'
 import * as countTokens from './count-tokens.ts'
@@ -8,10 +9,14 @@ import * as documents from './documents.ts'
 import * as events from './events.ts'
 import * as headOfLine from './head-of-line.ts'
 import * as keyFlood from './key-flood.ts'
+import * as lists from './lists.ts'
+import * as localSpeech from './local-speech.ts'
 import * as longStreams from './long-streams.ts'
 import * as overhead from './overhead.ts'
+import * as retrieval from './retrieval.ts'
 import * as search from './search.ts'
 import * as soak from './soak.ts'
+import * as speechOpen from './speech-open.ts'
 import * as stalledReaders from './stalled-readers.ts'
 import * as stt from './stt.ts'
 import { endChildrenWithThisProcess, StartError, stopChildren } from './support/children.ts'
@@ -43,9 +48,14 @@ const benches: ReadonlyMap<string, Bench> = new Map<string, Bench>([
   ['count-tokens', countTokens],
   ['documents', documents],
   ['search', search],
+  ['retrieval', retrieval],
   ['stt', stt],
+  ['local-speech', localSpeech],
+  ['batch', batch],
+  ['speech-open', speechOpen],
   ['upload', upload],
   ['usage', usage],
+  ['lists', lists],
   ['soak', soak],
   ['traffic', traffic],
   ['charts', charts],

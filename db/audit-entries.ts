@@ -76,6 +76,7 @@ type RecordedChange = {
     | 'folder'
     | 'reindex'
     | 'translation'
+    | 'webhook_endpoint'
   readonly id: string
   readonly action: string
   readonly before?: Fields | null

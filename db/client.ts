@@ -77,7 +77,7 @@ async function openEmbedded(options: OpenDatabaseOptions): Promise<Database> {
   const { dataFolder, folderWait, log } = options
   const server = await startEmbeddedServer(dataFolder, log, folderWait)
   try {
-    await withClient(connectEmbedded(server), migrateDatabase)
+    await withClient(connectEmbedded(server), (client) => migrateDatabase(client, log))
   } catch (error) {
     await server.close()
     throw error
@@ -102,7 +102,7 @@ async function openServer(
 ): Promise<Database> {
   await withClient(connectServer(url, 1), async (client) => {
     await requireResponse(client)
-    await migrateDatabase(client)
+    await migrateDatabase(client, log)
   })
   const processName = newId('sluice_')
   const client = connectServer(url, connectionsMax, processName)

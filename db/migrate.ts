@@ -1,5 +1,7 @@
 import { drizzle } from 'drizzle-orm/postgres-js'
 import type { Sql } from 'postgres'
+import type { Log } from '#telemetry/log.ts'
+import { buildIndexes, withoutIndexBuilds } from './index-builds.ts'
 import { migrations } from './migration-files.ts'
 import { DatabaseStartError } from './start-error.ts'
 
@@ -22,7 +24,7 @@ const lockWaitMaxMs = 300_000
  * Migrates the database to the schema of this version. Requires a client with a single connection,
  * because the advisory lock belongs to the session. The migrator itself takes no lock.
  */
-export async function migrateDatabase(client: Sql): Promise<void> {
+export async function migrateDatabase(client: Sql, log: Pick<Log, 'warn'>): Promise<void> {
   try {
     await client`select set_config('lock_timeout', ${`${lockWaitMaxMs}ms`}, false)`
     await client`select pg_advisory_lock(${migrationLock})`
@@ -32,6 +34,7 @@ export async function migrateDatabase(client: Sql): Promise<void> {
     await applyMigrations(client)
     // Also releases the lock: all clients of the embedded engine share one session.
     await client`discard all`.simple()
+    await buildIndexes(client, migrations, log)
   } catch (error) {
     if (error instanceof DatabaseStartError) throw error
     throw new DatabaseStartError(`The database cannot be migrated: ${rootMessage(error)}.`, {
@@ -43,7 +46,7 @@ export async function migrateDatabase(client: Sql): Promise<void> {
 /** The migrator of drizzle reads a folder; a binary has none, so this calls what it calls. */
 async function applyMigrations(client: Sql): Promise<void> {
   const { dialect, session } = drizzle(client) as unknown as MigratorInternals
-  await dialect.migrate(migrations, session, {})
+  await dialect.migrate(withoutIndexBuilds(migrations), session, {})
 }
 
 type MigratorInternals = {

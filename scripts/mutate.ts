@@ -3,8 +3,8 @@
  * of the project, and lists the changes that no test notices. `--only 'jwks.ts:92'` repeats some.
  *
  * Stryker has no runner for Bun's tests, and its command runner runs all tests for every mutant. Here
- * a mutant meets the test files that import its file, the closest first. Survivors are type-checked,
- * because `bun run check` does so too.
+ * a mutant meets the test files that execute its line, those closest to its file first. Survivors are
+ * type-checked, because `bun run check` does so too.
  */
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -20,7 +20,7 @@ const graceMs = 30_000
 /** For a test file without a mutant. */
 const cleanMs = 600_000
 /** Most mutants fail the closest tests, so few meet the others. */
-const batchFiles = [3, 9]
+const batchFiles = [3, 6, Number.POSITIVE_INFINITY]
 
 const { values: options, positionals: paths } = parseArgs({
   allowPositionals: true,
@@ -41,6 +41,10 @@ const { values: options, positionals: paths } = parseArgs({
 const root = resolve(options.root)
 const tests = listTests(root)
 const fastFiles = new Set(tests.flatMap(({ file, isFast }) => (isFast ? file : [])))
+/** Those that start the gateway as a process. */
+const startingFiles = new Set(
+  tests.flatMap(({ file, distances }) => (distances.has('src/main.ts') ? file : [])),
+)
 /** No database is prepared. */
 const fast = { SLUICE_TEST_FAST: '1' }
 const copies = fs.mkdtempSync(join(tmpdir(), 'sluice-mutants-'))
@@ -58,7 +62,14 @@ const trees = Array.from({ length: Number(options.jobs) }, (_, index) => copyTo(
 /** The project may be edited meanwhile. */
 const original = copyTo('original')
 const mutants = sample(paths.flatMap(sourceFiles).flatMap((file) => listMutants(file, read(file))))
-const clean = new Map<string, Promise<number | null>>()
+const clean = new Map<string, Promise<Clean | null>>()
+
+/** What a test file does without a mutant. */
+type Clean = {
+  readonly durationMs: number
+  /** The lines that it never executes, of each file that it loads. */
+  readonly unexecuted: ReadonlyMap<string, ReadonlySet<number>>
+}
 
 const outcomes = { 'failing test': 0, 'time limit': 0, compiler: 0, survived: 0 }
 const unnoticed: Mutant[] = []
@@ -101,23 +112,28 @@ async function work(tree: string): Promise<void> {
 /** Null if no test notices. */
 async function runMutant(mutant: Mutant, tree: string) {
   const { file } = mutant
-  const files = closestTests(tests, file).slice(0, Number(options.files))
-  for (const [index, from] of [0, ...batchFiles].entries()) {
+  const files = closestTests(tests, file).slice(0, Number(options.files)).values()
+  for (const count of batchFiles) {
     let limitMs = graceMs
-    const passing: string[] = []
-    for (const test of files.slice(from, batchFiles[index])) {
-      const durationMs = await measureClean(test, tree)
-      if (durationMs === null) continue
-      limitMs += durationMs * slowdownMax
-      passing.push(test)
+    const batch: string[] = []
+    for (const test of files) {
+      const clean = await measureClean(test, tree)
+      if (clean === null || !mayExecute(test, clean, mutant)) continue
+      limitMs += clean.durationMs * slowdownMax
+      if (batch.push(test) === count) break
     }
-    if (passing.length === 0) continue
+    if (batch.length === 0) break
     fs.writeFileSync(join(tree, file), mutatedText(mutant))
-    const exitCode = await runTests(passing, tree, limitMs)
+    const exitCode = await runTests(batch, tree, limitMs)
     fs.writeFileSync(join(tree, file), read(file))
     if (exitCode !== 0) return exitCode === null ? 'time limit' : 'failing test'
   }
   return null
+}
+
+/** The lines that child processes execute are unknown. */
+function mayExecute(test: string, { unexecuted }: Clean, { file, line }: Mutant): boolean {
+  return unexecuted.get(file)?.has(line) === false || startingFiles.has(test)
 }
 
 function mutatedText({ file, start, end, replacement }: Mutant): string {
@@ -125,24 +141,41 @@ function mutatedText({ file, start, end, replacement }: Mutant): string {
   return text.slice(0, start) + replacement + text.slice(end)
 }
 
-/** How long a test file takes without a mutant, in ms; null if it fails. */
-function measureClean(file: string, tree: string): Promise<number | null> {
+/** What a test file does without a mutant; null if it fails. */
+function measureClean(file: string, tree: string): Promise<Clean | null> {
   const measure = async () => {
+    const folder = fs.mkdtempSync(join(copies, 'lines-'))
+    const coverage = ['--coverage', '--coverage-reporter=lcov', `--coverage-dir=${folder}`]
     const startedMs = performance.now()
-    if ((await runTests([file], tree, cleanMs)) === 0) return performance.now() - startedMs
+    if ((await runTests([...coverage, file], tree, cleanMs)) === 0) {
+      const report = fs.readFileSync(join(folder, 'lcov.info'), 'utf8')
+      return { durationMs: performance.now() - startedMs, unexecuted: unexecutedLines(report) }
+    }
     console.log(`${file} fails without a mutant`)
     return null
   }
-  const duration = clean.get(file) ?? measure()
-  clean.set(file, duration)
-  return duration
+  const result = clean.get(file) ?? measure()
+  clean.set(file, result)
+  return result
+}
+
+/** Of each file of an LCOV report. */
+function unexecutedLines(report: string): Map<string, Set<number>> {
+  const files = new Map<string, Set<number>>()
+  for (const record of report.split('end_of_record')) {
+    const [, path = ''] = /^SF:(.*)$/m.exec(record) ?? []
+    const lines = [...record.matchAll(/^DA:(\d+),0$/gm)].map(([, line]) => Number(line))
+    files.set(path, new Set(lines))
+  }
+  return files
 }
 
 /** The exit code of `bun test`; null after the time limit. */
-async function runTests(files: readonly string[], cwd: string, limitMs: number) {
-  const child = Bun.spawn([process.execPath, 'test', '--bail', ...files], {
+async function runTests(args: readonly string[], cwd: string, limitMs: number) {
+  const isFast = args.every((arg) => arg.startsWith('--') || fastFiles.has(arg))
+  const child = Bun.spawn([process.execPath, 'test', '--bail', ...args], {
     cwd,
-    env: { ...process.env, ...(files.every((file) => fastFiles.has(file)) ? fast : {}) },
+    env: { ...process.env, ...(isFast ? fast : {}) },
     stdio: ['ignore', 'ignore', 'ignore'],
     // A process group of its own: tests start processes.
     detached: true,

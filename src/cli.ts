@@ -68,6 +68,18 @@ const commands: Readonly<Record<string, Command>> = {
     summary: 'installs the local model runtime into the data folder',
     run: async (args) => (await import('./models/llama-install.ts')).installLlama(args),
   },
+  'speech install': {
+    summary: 'installs a local speech model and its runtime',
+    run: async (args) => (await import('./models/speech-install.ts')).installSpeech(args),
+  },
+  'model install': {
+    summary: 'installs a local model, and its runtime if needed',
+    run: async (args) => (await import('./models/gguf-install.ts')).installModel(args),
+  },
+  'embed install': {
+    summary: 'installs a local embedding model and its runtime',
+    run: async (args) => (await import('./models/onnx-install.ts')).installEmbedding(args),
+  },
 }
 
 /** The processes that this program starts itself. They end themselves, except for a worker. */
@@ -82,6 +94,14 @@ const roles: Readonly<Record<Role, (args: readonly string[]) => Promise<number |
   },
   'run-model': async () => {
     await import('./inference/upstreams/llama/child.ts')
+    return undefined
+  },
+  'recognise-speech': async () => {
+    await import('./speech/engines/local/child.ts')
+    return undefined
+  },
+  'run-encoder': async () => {
+    await import('./inference/upstreams/onnx/child.ts')
     return undefined
   },
   'create-database': async ([folder = '']) => {

@@ -3,6 +3,7 @@ import { clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
 import { commandLine } from './lib/own-program.ts'
 import { localUrl } from './lib/reachable-host.ts'
+import { missingEngineLines } from './local-engines.ts'
 import { codeSessionS } from './sessions/start-codes.ts'
 
 /** Printed at the start without an identity provider: a link that logs in, a token and a working request. */
@@ -21,9 +22,12 @@ export async function renderGreeting(
   const link = config.console.enabled
     ? `\n\nConsole (this link logs in once): ${origin}/console/#code=${code}`
     : ''
+  const missing = missingEngineLines(config)
+  const engines =
+    missing.length === 0 ? '' : `\n\nNot installed on this machine yet:\n${missing.join('\n')}`
   return `
 Sluice listens on ${origin}. No identity provider is configured, so this is a
-development token; create others with: ${commandLine('token')} --sub NAME --groups a,b${link}
+development token; create others with: ${commandLine('token')} --sub NAME --groups a,b${link}${engines}
 
 curl -N ${origin}/v1/responses \\
   -H 'Authorization: Bearer ${token}' \\

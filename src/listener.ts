@@ -28,7 +28,10 @@ const silentMs = 1_000
 const silentClosedMax = 256
 /** Reserved for the database, files and threads; without any, Bun ends the process. */
 const spareDescriptors = 16
-/** How long a former listening socket still completes the connections that have begun. */
+/**
+ * How long a former listening socket still completes the connections that have begun. Twice: after a
+ * stall of the loop the first timer fires before what came meanwhile is accepted.
+ */
 const handshakeMs = 250
 /** Servers with former certificates; beyond, the oldest closes its idle connections and ends. */
 const retiredMax = 16
@@ -92,7 +95,7 @@ export function openListener(deps: {
     servers.add(listening)
     if (retiring === null) return stopServer(former)
     retiring.ignoreNew()
-    setTimeout(() => retiring.close(), handshakeMs)
+    setTimeout(() => setTimeout(() => retiring.close(), handshakeMs), handshakeMs)
     retired.push(former)
     const oldest = retired.length > retiredMax ? retired.shift() : undefined
     if (oldest !== undefined) stopServer(oldest)

@@ -10,6 +10,7 @@ import type { MetricSet } from './telemetry/metric-definition.ts'
 import type { MetricRegistry } from './telemetry/metrics.ts'
 import type { Scrape } from './telemetry/scrape.ts'
 import type { Tracer } from './telemetry/tracing/tracer.ts'
+import type { TrafficChannel } from './traffic/link.ts'
 
 /**
  * One feature of the program: the services that it starts, and the endpoints that it serves.
@@ -24,7 +25,12 @@ export type Module<Needs extends object, Services extends object, EndpointNeeds 
   readonly metrics?: readonly MetricSet[]
   /** Gets the services of the modules before it in the list, and registers its metrics. */
   readonly start?: (needs: Needs) => Started<Services> | Promise<Started<Services>>
-  /** May use the services of every module. */
+  /**
+   * Begins work in the background that needs services of every module, such as processing a queue; once,
+   * when all modules have started.
+   */
+  readonly started?: (needs: EndpointNeeds) => void | Promise<void>
+  /** May use the services of every module. Lists only: there may be several applications. */
   readonly endpoints?: (needs: EndpointNeeds) => readonly Endpoint[]
   /** What `bun run doctor` checks; it starts no services. */
   readonly doctor?: CheckGroup
@@ -62,6 +68,8 @@ export type Foundation = {
   readonly settings: Settings
   readonly metrics: MetricRegistry
   readonly scrapeMetrics: Scrape
+  /** To the supervisor; null without one. */
+  readonly trafficChannel: TrafficChannel | null
   /** Reading the configuration file again, in every worker of this machine. */
   readonly reloads: Reloads
   /** Whether the process was asked to stop. */

@@ -1,8 +1,10 @@
 import { version } from '#package.json'
 import { agentsModule } from './agents/module.ts'
 import { apiKeysModule } from './api-keys/module.ts'
+import { appGatewayModule } from './app-gateway/module.ts'
 import { auditModule } from './audit/module.ts'
 import { authModule } from './auth/module.ts'
+import { batchesModule } from './batches/module.ts'
 import { brandingModule } from './branding/module.ts'
 import { clock } from './clock.ts'
 import { createLiveConfig } from './config/live-config.ts'
@@ -11,6 +13,7 @@ import { directoryModule } from './directory/module.ts'
 import { edgesModule } from './edges/module.ts'
 import { embeddingModule } from './embedding/module.ts'
 import { filesModule } from './files/module.ts'
+import { hooksModule } from './hooks/module.ts'
 import { hostedToolsModule } from './hosted-tools/module.ts'
 import { installerModule } from './installer/module.ts'
 import { jobsModule } from './jobs/module.ts'
@@ -26,6 +29,7 @@ import { sealingModule } from './sealing/module.ts'
 import { sessionsModule } from './sessions/module.ts'
 import { settingsModule } from './settings/module.ts'
 import { createSettings } from './settings/settings.ts'
+import { speakingModule } from './speaking/module.ts'
 import { speechModule } from './speech/module.ts'
 import { storageModule } from './storage/module.ts'
 import { messagesModule } from './surfaces/messages/module.ts'
@@ -35,9 +39,12 @@ import { addProcessMetrics, observeEventLoop, seriesMax } from './telemetry/proc
 import { connectMetrics, type SupervisorChannel, scrapeProcess } from './telemetry/scrape.ts'
 import { startTracing } from './telemetry/tracing/start-tracing.ts'
 import { tlsModule } from './tls/module.ts'
+import type { TrafficChannel } from './traffic/link.ts'
+import { trafficModule } from './traffic/module.ts'
 import { translationsModule } from './translations/module.ts'
 import { usageModule } from './usage/module.ts'
 import { consoleModule } from './web-console/module.ts'
+import { webhooksModule } from './webhooks/module.ts'
 
 /** Every module of the program, in the order in which they start. */
 const list = [
@@ -52,18 +59,24 @@ const list = [
   usageModule,
   agentsModule,
   limitsModule,
+  hooksModule,
   modelsModule,
   embeddingModule,
   rerankModule,
   operationsModule,
+  trafficModule,
   reloadModule,
   jobsModule,
+  webhooksModule,
   responsesModule,
   messagesModule,
+  appGatewayModule,
   speechModule,
+  speakingModule,
   storageModule,
   retrievalModule,
   filesModule,
+  batchesModule,
   hostedToolsModule,
   installerModule,
   settingsModule,
@@ -92,12 +105,18 @@ export type StartedServices = Services & {
   close(): Promise<void>
 }
 
+/** Begins the work of modules in the background, which is done by the models of these services. */
+export async function beginWork(services: Services): Promise<void> {
+  for (const { started } of modules) await started?.(services)
+}
+
 /** Starts every module; `given` comes from the process, or from a test. */
 export async function startServices(
   initial: Config,
   given: Pick<Foundation, 'log' | 'draining' | 'database'> & Partial<Pick<Foundation, 'reloads'>>,
   /** Absent where a worker runs alone, as in development. */
   supervisor?: SupervisorChannel,
+  trafficChannel: TrafficChannel | null = null,
 ): Promise<StartedServices> {
   await startFetching(fetch)
   const { log, database } = given
@@ -123,6 +142,7 @@ export async function startServices(
     settings,
     metrics,
     tracer: tracing?.tracer ?? null,
+    trafficChannel,
     scrapeMetrics: link?.scrape ?? scrapeProcess(metrics),
     clock,
     now,

@@ -6,7 +6,7 @@ import type { Hangups } from './hangups.ts'
 import { sleep } from './lib/deadline.ts'
 import { roleCommand } from './lib/own-program.ts'
 import { onNpxExit } from './npx-exit.ts'
-import { listenForScrapes } from './operations/metrics-listener.ts'
+import { listenForScrapes, type Readiness } from './operations/metrics-listener.ts'
 import type { Coordinator } from './reload/coordinator.ts'
 import type { ReloadMessage, SupervisorMessage } from './reload/messages.ts'
 import { cannotListen } from './start-error.ts'
@@ -19,9 +19,19 @@ import type { Log } from './telemetry/log.ts'
 import { createMetricRegistry } from './telemetry/metrics.ts'
 import type { MetricsReport } from './telemetry/metrics-messages.ts'
 import { addProcessMetrics, seriesMax } from './telemetry/process-metrics.ts'
+import {
+  createFleetTraffic,
+  type FleetTraffic,
+  type WorkerTraffic,
+} from './traffic/fleet-traffic.ts'
+import type { TrafficMessage } from './traffic/messages.ts'
 
 /** From a worker. `ready` is sent once, when it listens. */
-export type WorkerMessage = { type: 'ready'; port: number } | MetricsReport | ReloadMessage
+export type WorkerMessage =
+  | { type: 'ready'; port: number }
+  | MetricsReport
+  | ReloadMessage
+  | TrafficMessage
 
 /** Bun reads these when a process starts, so the supervisor sets them for its workers. */
 const workerEnvironment = {
@@ -46,6 +56,7 @@ const signalDebounceMs = 1_000
 type Workers = {
   readonly log: Log
   readonly metrics: FleetMetrics
+  readonly traffic: FleetTraffic
   readonly coordinator: Coordinator
   readonly running: Set<Subprocess>
   /** The port of the next worker. */
@@ -75,7 +86,15 @@ export async function supervise(
   const stopping = new AbortController()
   const metrics = startMetrics(config)
   const running = new Set<Subprocess>()
-  const state: Workers = { log, metrics, coordinator, running, port: config.port, stopping }
+  const state: Workers = {
+    log,
+    metrics,
+    traffic: createFleetTraffic(),
+    coordinator,
+    running,
+    port: config.port,
+    stopping,
+  }
   const stop = stopOnSignals(state, config.drain.graceMs)
   onNpxExit(stop)
   hangups.handle({
@@ -83,7 +102,7 @@ export async function supervise(
       void coordinator.reload().catch((error) => log.error('reload failed', { error })),
     onTerminalClosed: stop,
   })
-  listenOnMetricsPort(config, metrics, log)
+  listenOnMetricsPort(config, state)
 
   const served = Promise.withResolvers<boolean>()
   const first = runWorker(state, 'first', 0, () => served.resolve(true))
@@ -130,7 +149,10 @@ async function runWorker(
   onReady: () => void = () => {},
 ): Promise<WorkerExit> {
   const startedAt = performance.now()
-  const joined: { metrics: WorkerMetrics | null } = { metrics: null }
+  const joined: { metrics: WorkerMetrics | null; traffic: WorkerTraffic | null } = {
+    metrics: null,
+    traffic: null,
+  }
   const worker = Bun.spawn(roleCommand('worker', role, String(index)), {
     env: childEnvironment({ ...workerEnvironment, PORT: String(state.port) }),
     stdio: ['ignore', 'inherit', 'inherit'],
@@ -138,9 +160,13 @@ async function runWorker(
       if (message.type === 'reloaded' || message.type === 'reload-request') {
         return reloads.received(message)
       }
+      if (message.type === 'traffic-request' || message.type === 'traffic-report') {
+        return joined.traffic?.received(message)
+      }
       if (message.type !== 'ready') return joined.metrics?.received(message)
       reloads.ready()
       joined.metrics = state.metrics.add((request) => sender.send(request))
+      joined.traffic = state.traffic.add((order) => sender.send(order))
       state.port = message.port
       onReady()
     },
@@ -156,6 +182,7 @@ async function runWorker(
   const code = await worker.exited
   state.running.delete(worker)
   joined.metrics?.ended()
+  joined.traffic?.ended()
   reloads.exited()
   const uptimeMs = performance.now() - startedAt
   return { wasReady: joined.metrics !== null, uptimeMs, code, signal: worker.signalCode }
@@ -169,14 +196,16 @@ function startMetrics({ workers }: Config): FleetMetrics {
 }
 
 function listenOnMetricsPort(
-  { host, metrics }: Config,
-  { scrape }: FleetMetrics,
-  log: Pick<Log, 'info'>,
+  { host, metrics: { port, token } }: Config,
+  { log, metrics, stopping }: Pick<Workers, 'log' | 'metrics' | 'stopping'>,
 ): void {
-  const { port, token } = metrics
   if (port === undefined) return
+  const readiness = (): Readiness => {
+    if (stopping.signal.aborted) return 'draining'
+    return metrics.workersRunning() > 0 ? 'ok' : 'starting'
+  }
   try {
-    const listener = listenForScrapes({ host, port, token, scrape })
+    const listener = listenForScrapes({ host, port, token, scrape: metrics.scrape, readiness })
     log.info('serving metrics', { host, port: listener.port })
   } catch (error) {
     throw cannotListen({ host, port }, error)

@@ -25,15 +25,13 @@ export async function warmUp(services: Services, limitMs: number): Promise<numbe
   const upstream = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: respond })
   const callPath = startUpstreamCalls(services, `http://127.0.0.1:${upstream.port}/v1`)
   try {
-    const { auth, runs } = services
+    const { auth } = services
     const app = buildApp({
       ...services,
       ...callPath.services,
       log: silentLog,
       httpMetrics: createHttpMetrics(createMetricRegistry({ seriesMax: 100 })),
-      auth: { ...auth, findKnown: () => principal },
-      // Queued responses are for the models of the real application.
-      runs: { ...runs, processQueue() {} },
+      auth: { ...auth, authenticate: () => principal },
     })
     let succeeded = 0
     for (let round = 0; round < roundsMax && performance.now() < endsAtMs; round++) {
@@ -61,6 +59,7 @@ function startUpstreamCalls({ config, ...services }: Services, url: string) {
       model: [],
       transport: 'socket',
       llama: { ...config.llama, enabled: false },
+      onnx: { ...config.onnx, enabled: false },
     },
     accessRules: () => [],
     admit: services.limits.admit,

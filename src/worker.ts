@@ -15,6 +15,7 @@ import { killAfterMs, predecessorMs, type WorkerMessage } from './supervisor.ts'
 import type { Log } from './telemetry/log.ts'
 import type { SupervisorChannel } from './telemetry/scrape.ts'
 import { serverTls } from './tls/server-tls.ts'
+import type { TrafficChannel } from './traffic/link.ts'
 
 /** How often a draining worker checks for remaining work. */
 const drainCheckMs = 25
@@ -43,7 +44,7 @@ export async function serve(
   })
   setRequestWait(config.databaseWaitMs)
   // The database opens while the program loads; the embedded one on its own thread.
-  const [database, { startServices }, { buildApp }, { warmUp }] = await Promise.all([
+  const [database, { beginWork, startServices }, { buildApp }, { warmUp }] = await Promise.all([
     openDatabase({
       databaseUrl: config.databaseUrl,
       dataFolder: config.data,
@@ -59,7 +60,7 @@ export async function serve(
     import('./warm-up.ts'),
   ])
   const given = { log, draining: () => draining, database, reloads }
-  const services = await startServices(config, given, supervisorChannel())
+  const services = await startServices(config, given, supervisorChannel(), trafficChannel())
   // The first requests should see the models; an unresponsive upstream does not delay the start.
   await Promise.race([services.catalogue.asked(), Bun.sleep(firstListsMs)])
   // Another supervisor may have started since.
@@ -76,6 +77,7 @@ export async function serve(
     log.debug('warmed up', { requests: await warmUp(services, config.warmUpMs) })
   }
   const app = buildApp(services)
+  await beginWork(services)
   const listener = openListener({ listen: (port) => listen(app, services, port), log })
   services.certificate?.watch(listener.listenAgain)
   const { port } = listener
@@ -127,8 +129,9 @@ function listen(
 
 /** Waits for running work within the grace period, then aborts the rest. */
 async function drain(listener: Listener, services: StartedServices): Promise<void> {
-  const { config, inference, log, runs, sockets } = services
+  const { batchWork, config, inference, log, runs, sockets } = services
   runs.drain()
+  batchWork.drain()
   sockets.drain()
   // A request is pending until the last byte of its response was written.
   const running = () =>
@@ -163,6 +166,15 @@ async function untilIdle(running: () => number, limitMs: number): Promise<void> 
 /** Absent without a supervisor. */
 function supervisorChannel(): SupervisorChannel | undefined {
   if (process.send === undefined) return undefined
+  return {
+    send: notifySupervisor,
+    onMessage: (listen) => void process.on('message', listen),
+  }
+}
+
+/** Null without a supervisor. */
+function trafficChannel(): TrafficChannel | null {
+  if (process.send === undefined) return null
   return {
     send: notifySupervisor,
     onMessage: (listen) => void process.on('message', listen),

@@ -50,6 +50,7 @@ const rules: readonly LayerRule[] = [
       'src/models/health-config.ts',
       'src/models/llama-config.ts',
       'src/models/model-config.ts',
+      'src/models/onnx-config.ts',
       'src/models/upstream-config.ts',
     ],
     reason: 'the supervisor loads the keys of every feature, and no feature',

@@ -13,9 +13,17 @@ const probes = ['/', '/compat', '/livez', '/readyz']
 const pages = ['/docs', '/openapi.json', '/scalar']
 /** What a browser needs before a login. */
 const loginPaths = ['/login', '/login/backchannel-logout', '/login/callback', '/logout']
-const devicePaths = ['/login/device', '/login/device/token']
+const devicePaths = ['/login/device', '/login/device/token', '/login/device/revoke']
+const applicationPaths = ['/compat/protocol', '/compat/.well-known/oauth-authorization-server']
 const browserPaths = [...devicePaths, '/v1/session', '/console', '/console/*', ...loginPaths]
-const publicPaths = [...probes, ...pages, ...browserPaths, '/docs/assets/:hash/:name', '/metrics']
+const publicPaths = [
+  ...probes,
+  ...pages,
+  ...browserPaths,
+  ...applicationPaths,
+  '/docs/assets/:hash/:name',
+  '/metrics',
+]
 
 /** Every kind of principal, by group: each permission alone, and all together. */
 const groups: Readonly<Record<string, Permission[]>> = {
@@ -95,8 +103,10 @@ async function outcomeOf(answer: Response): Promise<{ status: number; code: unkn
     await answer.body?.cancel()
     return { status: answer.status, code: null }
   }
-  const error = asRecord(asRecord(parseJson(await answer.text()))['error'])
-  return { status: answer.status, code: error['code'] ?? asRecord(error['details'])['error_code'] }
+  const body = asRecord(parseJson(await answer.text()))
+  const error = asRecord(body['error'])
+  const code = body['err_code'] ?? error['code'] ?? asRecord(error['details'])['error_code']
+  return { status: answer.status, code }
 }
 
 /** The result for a principal at a route: `401`, `403` or `allowed`. */
@@ -239,4 +249,43 @@ describe('public routes', () => {
     expect(answer.status).toBe(200)
     expect(await answer.text()).not.toBe('')
   })
+})
+
+/** Names of fields by which a request could choose what the gateway starts, opens or connects to. */
+const powerful =
+  /^(command|cmd|args|argv|arguments|env|environment|executable|program|path|folder|directory|url|uri|host|proxy|source|api_base|upstream|headers)$|_(url|uri|path|command|host|base|file)$/
+/** Of endpoints for every user, with the reason why each is harmless. */
+const harmless: Readonly<Record<string, RegExp>> = {
+  // Addresses that `outbound` checks; arguments of function calls; headers for servers of the caller.
+  'image_url file_url arguments server_url headers': /^\/v1\/responses/,
+  'image_url file_url arguments': /^\/v1\/(responses\/compact|conversations)/,
+  'source url': /^\/compat\//,
+  url: /^\/v1\/webhook_endpoints/,
+  // A filter of a report.
+  upstream: /^\/v1\/usage/,
+}
+
+function fieldsOf(schema: unknown, found = new Set<string>()): Set<string> {
+  if (Array.isArray(schema)) for (const each of schema) fieldsOf(each, found)
+  else if (typeof schema === 'object' && schema !== null) {
+    for (const [key, value] of Object.entries(schema)) {
+      if (key === 'properties') for (const name of Object.keys(value)) found.add(name)
+      fieldsOf(value, found)
+    }
+  }
+  return found
+}
+
+test('no endpoint for every user takes a command, a path or an upstream', () => {
+  const forEveryone = listEndpoints(gateway.deps).filter(({ permission }) =>
+    ['public', 'can_access_api'].includes(permission),
+  )
+  const fields = forEveryone.map(({ method, path, query, body }) => {
+    const names = fieldsOf([query, Object(body).schema, Object(body).content])
+    return { route: `${method} ${path}`, path, names: [...names].filter((n) => powerful.test(n)) }
+  })
+  const surprising = fields.filter(
+    ({ path, names }) => names.length > 0 && harmless[names.join(' ')]?.test(path) !== true,
+  )
+  expect(surprising).toEqual([])
 })

@@ -24,5 +24,6 @@ export const auditEntry = pgTable(
   (table) => [
     index('audit_entry_resource').on(table.resourceType, table.resourceId, table.id),
     index('audit_entry_actor').on(table.actorId, table.id),
+    index('audit_entry_action').on(table.action, table.id).concurrently(),
   ],
 )

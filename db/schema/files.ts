@@ -51,6 +51,21 @@ export const node = pgTable(
       .where(sql`${table.trashedAt} is null`),
     index('node_parent').on(table.parentId, table.kind, table.nameKey, table.id),
     index('node_owner').on(table.ownerId, table.id),
+    // For the top level in order, and for the search by name.
+    index('node_top')
+      .on(
+        table.ownerId,
+        sql`coalesce(${table.parentId}, '00000000-0000-0000-0000-000000000000'::uuid)`,
+        table.kind,
+        table.nameKey,
+        table.id,
+      )
+      .where(sql`${table.trashedAt} is null`)
+      .concurrently(),
+    index('node_owner_name')
+      .on(table.ownerId, table.kind, table.nameKey, table.id)
+      .where(sql`${table.trashedAt} is null`)
+      .concurrently(),
     index('node_trash').on(table.trashId).where(sql`${table.trashId} is not null`),
     index('node_trashed_at').on(table.trashedAt).where(sql`${table.trashedAt} is not null`),
   ],

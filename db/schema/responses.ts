@@ -42,6 +42,8 @@ export const response = pgTable(
     endedAt: instant('ended_at'),
     /** When its log is deleted; null while it runs and after the deletion. */
     logExpiresAt: instant('log_expires_at'),
+    /** Whether its end is still to be announced to webhooks. */
+    webhookDue: boolean('webhook_due').notNull().default(false),
   },
   (table) => [
     check(
@@ -54,6 +56,7 @@ export const response = pgTable(
       .on(table.logExpiresAt)
       .where(sql`${table.logExpiresAt} is not null`),
     index('response_queued').on(table.createdAt, table.id).where(sql`${table.status} = 'queued'`),
+    index('response_webhook_due').on(table.endedAt).where(sql`${table.webhookDue}`),
     index('response_running').on(table.runnerId).where(sql`${table.status} = 'in_progress'`),
     index('response_unfinished')
       .on(table.keyId)

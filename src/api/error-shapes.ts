@@ -26,6 +26,16 @@ export const streamErrorBody = Type.Object(
   { $id: 'StreamError', description: 'The data of the event `error`.' },
 )
 
+/** The error body of /v1/listen. */
+export const listenErrorBody = Type.Object(
+  {
+    err_code: Type.String({ description: 'The failure, for a program.' }),
+    err_msg: Type.String({ description: 'What went wrong, for a person.' }),
+    request_id: Type.String({ description: 'The same as in the header `x-request-id`.' }),
+  },
+  { $id: 'ListenError' },
+)
+
 /** The error body under /compat. */
 export const messagesErrorBody = Type.Object(
   {

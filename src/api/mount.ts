@@ -1,6 +1,6 @@
 import { Elysia, NotFoundError } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
-import { type Access, authorize, authorizeKnown } from '#auth/guard.ts'
+import { type Access, authorize } from '#auth/guard.ts'
 import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import { type BodyLimits, readJsonBody } from '#http/body.ts'
@@ -29,7 +29,7 @@ import { readQuery } from './query.ts'
 import { scopeOf } from './scope.ts'
 
 export type MountDeps = {
-  auth: Pick<Auth, 'authenticate' | 'findKnown'>
+  auth: Pick<Auth, 'authenticate'>
   config: Pick<Config, 'stream'> & {
     readonly files: Pick<Config['files'], 'uploadGapMs' | 'uploadMs'>
   } & {
@@ -95,9 +95,8 @@ function serve(
       exchange.clientAddress = clientAddresses.of(request, server)
       if (access === null) context = new RequestScope(exchange, request)
       else {
-        const principal =
-          authorizeKnown(auth, request, access, server) ??
-          (await authorize(auth, request, access, server))
+        const authorized = authorize(auth, request, access, server)
+        const principal = authorized instanceof Promise ? await authorized : authorized
         exchange.identify(principal)
         if (access.needsToken) requireToken(principal)
         context = new CallerScope(exchange, request, principal)
@@ -107,8 +106,9 @@ function serve(
       // Receiving a body and generating a response may take long; their own deadlines apply.
       if (bodySpec !== undefined) server?.timeout(request, 0)
       const query = querySpec === undefined ? {} : readQuery(querySpec, searchOf(request.url))
-      const body =
-        bodySpec?.kind === 'json' ? await readBody(bodySpec, context, request, config) : undefined
+      const reading =
+        bodySpec?.kind === 'json' ? readBody(bodySpec, context, request, config) : undefined
+      const body = reading instanceof Promise ? await reading : reading
       const input = { params, query, body, context, request, set, server }
       const { trace } = exchange
       // Jobs continue the trace of the request that adds them.
@@ -232,14 +232,15 @@ function requireToken({ credential }: Principal): void {
   throw new AppError('jwt_required', tokenRequired)
 }
 
-async function readBody(
+/** The value, or a promise of it. */
+function readBody(
   { bytesMax, isOptional, read }: JsonBody<unknown>,
   { exchange }: PublicContext,
   request: Request,
   { limits, files }: MountDeps['config'],
-): Promise<unknown> {
+): unknown {
   if (isOptional && request.body === null) return undefined
-  const body = await readJsonBody(
+  const body = readJsonBody(
     request,
     {
       requestBytesMax: Math.min(bytesMax, limits.requestBytesMax),
@@ -249,7 +250,7 @@ async function readBody(
     },
     exchange,
   )
-  return read(body)
+  return body instanceof Promise ? body.then(read) : read(body)
 }
 
 /** The only success status of an endpoint where that is not 200; otherwise null. */

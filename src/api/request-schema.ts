@@ -30,7 +30,7 @@ export const stringOr = <T extends TSchema>(other: T, description: string) =>
   Type.Union([Type.String(), other], { description })
 /** An object of which any field may be sent. */
 export const anyObject = (description: string) =>
-  Type.Unsafe<JsonObject>(Type.Object({}, { description }))
+  Type.Unsafe<JsonObject>(Type.Object({}, { description, additionalProperties: true }))
 export const oneOf = <const Value extends string>(
   values: readonly Value[],
   description: string,

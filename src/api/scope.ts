@@ -5,6 +5,8 @@ import type { Endpoint } from './endpoint.ts'
 /** The scope that an API key needs for the endpoints of a tag; null: none. */
 const scopesByTag: Readonly<Record<string, Scope | null>> = {
   Agents: 'inference',
+  Applications: 'inference',
+  Batches: 'inference',
   Conversations: 'inference',
   Messages: 'inference',
   Models: 'inference',
@@ -23,6 +25,7 @@ const scopesByTag: Readonly<Record<string, Scope | null>> = {
   Sessions: 'admin',
   Upstreams: 'admin',
   Usage: 'admin',
+  Webhooks: 'admin',
   Branding: null,
   Console: null,
   Operations: null,

@@ -10,6 +10,7 @@ import {
   renderPage,
 } from '#api/shapes.ts'
 import type { JsonObject } from '#lib/json.ts'
+import { readTimeParam } from '#lib/time-param.ts'
 import type { Audit, AuditFilter, RecordedEntry } from './store.ts'
 
 /** The audit log of administrative changes. */
@@ -27,10 +28,16 @@ export function auditEndpoints({ audit }: { audit: Pick<Audit, 'list'> }): Endpo
       responses: { 200: pageResponse('A page of entries.', auditRecord, auditExample) },
       errors: {
         unprocessable:
-          '"resource" must be a type, or a type and an id: `group` or `group:editors`.',
+          '"from" must be a date or a time with its zone, such as 2026-11-01 or 2026-11-01T08:00:00Z.',
       },
-      async handle({ query: { actor, action, resource, ...page } }) {
-        const filter = { actorId: actor, action, resource: parseResource(resource) }
+      async handle({ query: { actor, action, resource, from, to, ...page } }) {
+        const filter = {
+          actorId: actor,
+          action,
+          resource: parseResource(resource),
+          from: from === undefined ? undefined : readTimeParam('from', from),
+          to: to === undefined ? undefined : readTimeParam('to', to),
+        }
         return renderPage(await audit.list(filter, page), renderEntry)
       },
     }),
@@ -55,6 +62,8 @@ const auditQuery = Type.Object({
       description: 'A type, or a type and an id: `group` or `group:editors`.',
     }),
   ),
+  from: Type.Optional(Type.String({ description: 'A date or a time with its zone.' })),
+  to: Type.Optional(Type.String({ description: 'The same, excluded.' })),
   ...pageQuery.properties,
 })
 
@@ -79,6 +88,7 @@ const auditRecord = Type.Object(
     actor: nullable(
       Type.Object({
         id: Type.String({ format: 'uuid', description: 'The user.' }),
+        name: nullable(Type.String(), 'Name or subject; null for a deleted user.'),
         api_key_id: nullable(Type.String(), 'The API key in use; null for a token.'),
         ip_address: nullable(Type.String(), 'The client; null where the change had no request.'),
       }),
@@ -96,7 +106,7 @@ const auditRecord = Type.Object(
 )
 type AuditRecord = Static<typeof auditRecord>
 
-function renderEntry({ at, actor, ...entry }: RecordedEntry): AuditRecord {
+function renderEntry({ at, actor, actorName, ...entry }: RecordedEntry): AuditRecord {
   const { id, action, resource, changes } = entry
   return {
     id,
@@ -107,6 +117,7 @@ function renderEntry({ at, actor, ...entry }: RecordedEntry): AuditRecord {
         ? null
         : {
             id: actor.userId,
+            name: actorName,
             api_key_id: actor.keyId,
             ip_address: actor.clientAddress ?? null,
           },
@@ -123,6 +134,7 @@ const auditExample: AuditRecord = {
   created_at: instantExample,
   actor: {
     id: '5f2b1c9e-7a34-8d60-9e11-c4a8b7d20f35',
+    name: 'ann',
     api_key_id: null,
     ip_address: '192.0.2.7',
   },

@@ -1,8 +1,9 @@
-import { and, desc, eq, inArray, like, lt, or } from 'drizzle-orm'
+import { and, desc, eq, gte, inArray, lt, type SQL, sql } from 'drizzle-orm'
 import { insertAuditEntry } from '#db/audit-entries.ts'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { auditEntry } from '#db/schema/audit.ts'
+import { appUser } from '#db/schema/auth.ts'
 import { type Page, type PageRequest, pageOf } from '#lib/page.ts'
 import type { AuditEntry } from './audit.ts'
 
@@ -13,7 +14,12 @@ type InsertHandle = Pick<Database['drizzle'], 'insert'>
 
 type Row = typeof auditEntry.$inferSelect
 
-export type RecordedEntry = AuditEntry & { readonly id: string; readonly at: Date }
+export type RecordedEntry = AuditEntry & {
+  readonly id: string
+  readonly at: Date
+  /** Of the actor; null for the system, and for a deleted user. */
+  readonly actorName: string | null
+}
 
 /** All given conditions must hold. */
 export type AuditFilter = {
@@ -21,6 +27,10 @@ export type AuditFilter = {
   /** `group.update`, or `group` for every action that starts with it. */
   readonly action?: string | undefined
   readonly resource?: { readonly type: string; readonly id: string | undefined } | undefined
+  /** Included. */
+  readonly from?: Date | undefined
+  /** Excluded. */
+  readonly to?: Date | undefined
 }
 
 export type Audit = ReturnType<typeof createAudit>
@@ -46,13 +56,23 @@ export function createAudit({
     list: (filter: AuditFilter, { limit, after }: PageRequest): Promise<Page<RecordedEntry>> =>
       query(async () => {
         const isAfter = after === undefined ? undefined : lt(auditEntry.id, after)
+        const matches = and(...conditionsOf(filter), isAfter)
+        const { action } = filter
         const rows = await drizzle
-          .select()
+          .select({ entry: auditEntry, name: appUser.name, subject: appUser.subject })
           .from(auditEntry)
-          .where(and(...conditionsOf(filter), isAfter))
+          .leftJoin(appUser, eq(appUser.id, auditEntry.actorId))
+          .where(
+            action === undefined
+              ? matches
+              : inArray(auditEntry.id, newestOfActions(action, matches, limit + 1)),
+          )
           .orderBy(desc(auditEntry.id))
           .limit(limit + 1)
-        return pageOf(rows.map(entryOf), limit)
+        return pageOf(
+          rows.map(({ entry, name, subject }) => entryOf(entry, name ?? subject)),
+          limit,
+        )
       }),
   }
 }
@@ -67,8 +87,7 @@ export async function sweepAuditLog(
   { drizzle }: AuditDatabase,
   { keepDays, now }: { keepDays: number; now: Date },
 ): Promise<void> {
-  // Ids start with their time, so comparing ids compares ages.
-  const smallestKept = Bun.randomUUIDv7('hex', now.getTime() - keepDays * dayMs)
+  const smallestKept = smallestIdAt(new Date(now.getTime() - keepDays * dayMs))
   const due = drizzle
     .select({ id: auditEntry.id })
     .from(auditEntry)
@@ -84,27 +103,52 @@ export async function sweepAuditLog(
   }
 }
 
-function conditionsOf({ actorId, action, resource }: AuditFilter) {
+/** Ids start with their time, so comparing ids compares ages. */
+function smallestIdAt(at: Date): string {
+  const time = Math.max(0, at.getTime()).toString(16).padStart(12, '0')
+  return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`
+}
+
+/**
+ * The ids of the newest entries of each matching action: an action without entries, or with few and old
+ * ones, would otherwise read them all. The actions are few, and found by jumps within the index.
+ */
+function newestOfActions(action: string, matches: SQL | undefined, limit: number): SQL {
+  const next = (after: SQL) =>
+    sql`(select min(${auditEntry.action}) from ${auditEntry} where ${after})`
+  return sql`(
+    with recursive known (action) as (
+      select ${next(sql`true`)}
+      union all
+      select ${next(sql`${auditEntry.action} > known.action`)} from known where known.action is not null)
+    select newest.id
+    from known cross join lateral (
+      select ${auditEntry.id} from ${auditEntry}
+      where ${and(sql`${auditEntry.action} = known.action`, matches)}
+      order by ${auditEntry.id} desc limit ${limit}::integer) newest
+    where known.action = ${action} or starts_with(known.action, ${`${action}.`}))`
+}
+
+function conditionsOf({ actorId, resource, from, to }: AuditFilter) {
   return [
     actorId === undefined ? undefined : eq(auditEntry.actorId, actorId),
-    action === undefined
-      ? undefined
-      : or(eq(auditEntry.action, action), like(auditEntry.action, `${escapePattern(action)}.%`)),
     resource === undefined ? undefined : eq(auditEntry.resourceType, resource.type),
     resource?.id === undefined ? undefined : eq(auditEntry.resourceId, resource.id),
+    from === undefined ? undefined : gte(auditEntry.id, smallestIdAt(from)),
+    to === undefined ? undefined : lt(auditEntry.id, smallestIdAt(to)),
   ]
 }
 
-function escapePattern(text: string): string {
-  return text.replace(/[\\%_]/g, '\\$&')
-}
-
-function entryOf({ id, at, action, changes, ...row }: Row): RecordedEntry {
+function entryOf(
+  { id, at, action, changes, ...row }: Row,
+  actorName: string | null,
+): RecordedEntry {
   const { actorId, actorKeyId: keyId, requestId, clientAddress } = row
   return {
     id,
     at,
     action,
+    actorName,
     actor: actorId === null ? null : { userId: actorId, keyId, requestId, clientAddress },
     resource: { type: row.resourceType, id: row.resourceId },
     changes: JSON.parse(changes),

@@ -101,37 +101,42 @@ export async function createAuth(deps: AuthDeps) {
     }
   }
 
-  async function authenticate(
+  /** The principal; a promise of it, unless the credential was verified before. */
+  function authenticate(
     read: () => Credential,
     connection: Connection | null = null,
-  ): Promise<Principal> {
+  ): Principal | Promise<Principal> {
     try {
       const credential = read()
+      const known = findKnown(credential)
+      if (known === null) return verify(credential, connection)
+      requireKnownAddress(known.credential, clientAddresses, connection)
+      return known
+    } catch (error) {
+      throw counted(error)
+    }
+  }
+
+  function findKnown(credential: Credential): Principal | null {
+    if (credential.kind === 'jwt') return tokens.known(credential.token)
+    return credential.kind === 'session' ? null : keys.known(credential.key)
+  }
+
+  async function verify(credential: Credential, connection: Connection | null) {
+    try {
       if (credential.kind === 'jwt') return await tokens.authenticate(credential.token)
       if (credential.kind === 'session') return await browsers.authenticate(credential.secret)
       const principal = await keys.authenticate(credential.key)
       requireKnownAddress(principal.credential, clientAddresses, connection)
       return principal
     } catch (error) {
-      if (error instanceof AppError) onFailure(error.kind)
-      throw error
+      throw counted(error)
     }
   }
 
-  /** Without waiting. Null: `authenticate` decides, and says why it refuses. */
-  function findKnown(request: Request, peers: Peers | null): Principal | null {
-    try {
-      const credential = readCredential(request, rules, peers)
-      if (credential.kind === 'jwt') return tokens.known(credential.token)
-      if (credential.kind === 'session') return null
-      const principal = keys.known(credential.key)
-      if (principal !== null) {
-        requireKnownAddress(principal.credential, clientAddresses, { request, peers })
-      }
-      return principal
-    } catch {
-      return null
-    }
+  function counted(error: unknown): unknown {
+    if (error instanceof AppError) onFailure(error.kind)
+    return error
   }
 
   await store.listen({
@@ -147,9 +152,10 @@ export async function createAuth(deps: AuthDeps) {
   const rules = { bearerKeys: config.platformVersion !== '1.2.0', originOf }
   const onChanged = (keyId: string) => notify({ what: 'key', id: keyId })
   return {
-    /** The principal of a request whose credential was verified before; null: `authenticate` decides. */
-    findKnown,
-    /** Throws an `AppError` of status 401, or 503 if the credential cannot be verified. */
+    /**
+     * The principal; a promise of it, unless the credential was verified before. Throws or rejects with
+     * an `AppError` of status 401, or 503 if the credential cannot be verified.
+     */
     authenticate: (request: Request, peers: Peers | null = null) =>
       authenticate(() => readCredential(request, rules, peers), { request, peers }),
     /** The origin of the gateway as the browser of a request sees it. */
@@ -157,9 +163,9 @@ export async function createAuth(deps: AuthDeps) {
     /** The address of the client behind trusted proxies; empty if it is not known. */
     addressOf: (request: Request, peers: Peers | null) => clientAddresses.of(request, peers) ?? '',
     /** The principal of a bare token, as a WebSocket sends it: a JWT or an API key. */
-    authenticateToken: (token: string) => authenticate(() => readToken(token)),
+    authenticateToken: async (token: string) => authenticate(() => readToken(token)),
     /** The principal of the value of a cookie. */
-    authenticateSession: (secret: string) => authenticate(() => ({ kind: 'session', secret })),
+    authenticateSession: (secret: string) => verify({ kind: 'session', secret }, null),
     /** The principal of work that runs later than its request. */
     currentPrincipal: createCurrentPrincipals({ store, groups, now }),
     /** Authorises an open connection again after each change that may concern it. */
@@ -168,6 +174,7 @@ export async function createAuth(deps: AuthDeps) {
     sessions: createSessions({
       store,
       now,
+      audit,
       onIdpGroupsChanged,
       onChanged: (userId) => notify({ what: 'session', id: userId }),
     }),

@@ -38,7 +38,10 @@ export function readCredential(
   if (key) return { kind: 'api-key', key }
   const authorization = headers.get('authorization')
   const bearer = authorization && /^bearer +(.+)$/i.exec(authorization)?.[1]
-  if (!bearer) return readSession(request, rules, peers)
+  if (!bearer) {
+    const key = authorization && keyScheme.exec(authorization)?.[1]
+    return key ? readToken(key) : readSession(request, rules, peers)
+  }
   if (!rules.bearerKeys && bearer.startsWith(apiKeyPrefix)) {
     throw new AppError('invalid_token', notThreeParts)
   }
@@ -69,10 +72,18 @@ export function isUpgrade({ headers }: Request): boolean {
   return headers.get('upgrade')?.toLowerCase() === 'websocket'
 }
 
+/** How speech clients send a key. */
+const keyScheme = /^token +(\S+)$/i
+
 const keyProtocol = 'openai-insecure-api-key.'
+/** Speech clients send the kind of their credential and the credential as two subprotocols. */
+const credentialKinds = ['token', 'bearer']
 
 function readProtocolToken(headers: Headers): string | null {
-  const protocol = readProtocols(headers).find((name) => name.startsWith(keyProtocol))
+  const protocols = readProtocols(headers)
+  const [kind = '', credential] = protocols
+  if (credentialKinds.includes(kind) && credential !== undefined) return credential
+  const protocol = protocols.find((name) => name.startsWith(keyProtocol))
   return protocol?.slice(keyProtocol.length) ?? null
 }
 

@@ -10,30 +10,25 @@ import type { Watcher } from './watchers.ts'
 export type Access = { readonly permission: Permission; readonly scope: Scope | null }
 
 /**
- * The principal of a request with access; throws an `AppError` of status 401 or 403. Long-lived
- * connections are authorised again for each operation.
+ * The principal of a request with access; a promise of it, unless its credential was verified before.
+ * Throws or rejects with an `AppError` of status 401 or 403. Long-lived connections are authorised again
+ * for each operation.
  */
-export async function authorize(
+export function authorize(
   auth: Pick<Auth, 'authenticate'>,
   request: Request,
   access: Access,
   /** The server of the request; without it, keys with an address list are refused. */
   peers: Peers | null,
-): Promise<Principal> {
-  const principal = await auth.authenticate(request, peers)
-  requireAccess(principal, access)
-  return principal
+): Principal | Promise<Principal> {
+  const principal = auth.authenticate(request, peers)
+  return principal instanceof Promise
+    ? principal.then((verified) => withAccess(verified, access))
+    : withAccess(principal, access)
 }
 
-/** The same without waiting; null: `authorize` decides. */
-export function authorizeKnown(
-  auth: Pick<Auth, 'findKnown'>,
-  request: Request,
-  access: Access,
-  peers: Peers | null,
-): Principal | null {
-  const principal = auth.findKnown(request, peers)
-  if (principal !== null) requireAccess(principal, access)
+function withAccess(principal: Principal, access: Access): Principal {
+  requireAccess(principal, access)
   return principal
 }
 

@@ -1,3 +1,5 @@
+import type { Actor } from '#audit/audit.ts'
+import type { Audit } from '#audit/store.ts'
 import { AppError } from '#lib/errors.ts'
 import { type Page, type PageRequest, pageOf } from '#lib/page.ts'
 import { type LoginMethod, userDisabled, userIdOf } from './principal.ts'
@@ -15,6 +17,8 @@ export type NewLogin = {
   readonly method: LoginMethod
   readonly userAgent: string
   readonly expiresAt: Date
+  /** The request that logs in, for the audit log. */
+  readonly from: Pick<Actor, 'requestId' | 'clientAddress'>
   /** Of an identity provider. */
   readonly provider?: {
     readonly renewAt: Date | null
@@ -27,18 +31,25 @@ export type NewLogin = {
   }
 }
 
-/** The sessions of browsers. */
+/** Why a session ends, and by whom; null: by the gateway or the identity provider. */
+export type SessionEnd = {
+  readonly actor: Actor | null
+  readonly reason: 'logout' | 'revoked' | 'replaced' | 'provider'
+}
+
+/** The sessions of browsers. Each login and each end is in the audit log, except an expiry. */
 export function createSessions(options: {
   store: Pick<
     AuthStore,
     'recordUser' | 'addSession' | 'listSessions' | 'deleteSessions' | 'leaseTokens' | 'renewSession'
   >
   now: () => Date
+  audit: Pick<Audit, 'record'>
   /** Called after sessions of a user have ended or were renewed. */
   onChanged: (userId: string) => Promise<void>
   onIdpGroupsChanged: (userId: string) => Promise<void>
 }) {
-  const { store, now, onChanged, onIdpGroupsChanged } = options
+  const { store, now, audit, onChanged, onIdpGroupsChanged } = options
 
   /** Records the user of a login as their token would; throws `user_disabled`. */
   async function recordUser(claims: TokenClaims): Promise<string> {
@@ -56,7 +67,8 @@ export function createSessions(options: {
 
     /** Returns the value of the cookie, which is not stored. */
     async create(login: NewLogin): Promise<string> {
-      const { claims, method, userAgent, expiresAt, provider } = login
+      const { claims, method, expiresAt, provider, from } = login
+      const userAgent = printable(login.userAgent).slice(0, userAgentCharsMax)
       const userId = await recordUser(claims)
       const id = Bun.randomUUIDv7()
       const secret = createSessionSecret()
@@ -67,7 +79,7 @@ export function createSessions(options: {
           userId,
           hash: hashSecret(secret),
           method,
-          userAgent: printable(userAgent).slice(0, userAgentCharsMax),
+          userAgent,
           createdAt,
           lastUsedAt: createdAt,
           expiresAt,
@@ -78,6 +90,13 @@ export function createSessions(options: {
         sessionsMax,
       )
       if (hasEnded) await onChanged(userId)
+      const after = { method, user_agent: userAgent, expires_at: expiresAt.toISOString() }
+      await audit.record({
+        actor: { userId, keyId: null, ...from },
+        action: 'session.create',
+        resource: { type: 'session', id },
+        changes: { before: null, after },
+      })
       return secret
     },
 
@@ -87,10 +106,18 @@ export function createSessions(options: {
     },
 
     /** Ends sessions on every replica; returns what their users had at the identity provider. */
-    async end(selector: SessionSelector) {
+    async end(selector: SessionSelector, { actor, reason }: SessionEnd) {
       const ended = await store.deleteSessions(selector)
       const users = new Set(ended.map(({ userId }) => userId))
       for (const userId of users) await onChanged(userId)
+      for (const { id, userId } of ended) {
+        await audit.record({
+          actor,
+          action: 'session.end',
+          resource: { type: 'session', id },
+          changes: { before: { user_id: userId }, after: { reason } },
+        })
+      }
       return ended
     },
 

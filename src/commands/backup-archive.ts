@@ -31,7 +31,7 @@ const gzipLevel = 3
 /** Hard to guess, and it may be large: only its owner may read it. */
 const archiveMode = 0o600
 /** What a start creates again, belongs to a running process or is downloaded. */
-const excluded = /^(lock|run|speech|llama|mp3|lock[.-].*|pglite\..*|restore-.*)$/
+const excluded = /^(lock|run|speech|llama|onnx|sherpa|mp3|lock[.-].*|pglite\..*|restore-.*)$/
 /** Uploads in progress. */
 const unfinished = /(^|[\\/])files[\\/]unfinished[\\/]/
 

@@ -2,10 +2,13 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Value, ValueErrorType } from '@sinclair/typebox/value'
+import { appGatewayFaults } from '#app-gateway/config.ts'
 import { authFaults } from '#auth/config.ts'
 import { edgeFaults } from '#edges/config.ts'
+import { hookFaults } from '#hooks/config.ts'
 import { hostedToolFaults } from '#hosted-tools/config.ts'
 import { deepFreeze } from '#lib/frozen.ts'
+import { isRecord } from '#lib/json.ts'
 import { suggestionFor } from '#lib/suggestion.ts'
 import { modelsFaults } from '#models/config.ts'
 import { sealingFaults } from '#sealing/config.ts'
@@ -47,6 +50,8 @@ const keyChecks: readonly ConfigCheck[] = [
   sealingFaults,
   modelsFaults,
   hostedToolFaults,
+  hookFaults,
+  appGatewayFaults,
   speechFaults,
   translationsFaults,
   tracingFaults,
@@ -106,6 +111,7 @@ export function loadConfig(
   overlayEnvironment(configSchema, { values, environment, path: '', sources })
   overlayUpstream(values, environment)
   overlayEngine(values, environment)
+  faults.push(...kindFaults(configSchema, values, ''))
   const config = Value.Default(configSchema, values)
   faults.push(...schemaFaults(config))
   // Rules between valid keys are checked even if other keys are invalid.
@@ -127,6 +133,17 @@ function nearestConfig(config: unknown): Static<typeof configSchema> {
 /** What is wrong with keys that are valid each by itself. */
 export function ruleFaults(config: Config, checks: readonly ConfigCheck[]): string[] {
   return [...keyChecks, ...checks].flatMap((check) => [...check(config)])
+}
+
+/** A list where a table belongs, and the reverse: filling in defaults turns one into the other. */
+function kindFaults(schema: TSchema, value: unknown, path: string): string[] {
+  const isList = Array.isArray(value)
+  if (schema['type'] === 'object' && isList) return [`${path}: expected object.`]
+  if (schema['type'] === 'array' && isRecord(value)) return [`${path}: expected array.`]
+  if (!isObjectSchema(schema) || !isRecord(value)) return []
+  return Object.entries(schema.properties).flatMap(([key, property]) =>
+    kindFaults(property, value[key], path === '' ? toSnake(key) : `${path}.${toSnake(key)}`),
+  )
 }
 
 function schemaFaults(config: unknown): string[] {

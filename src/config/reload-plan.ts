@@ -46,7 +46,7 @@ export function planReload(running: Config, loaded: Config): ReloadPlan {
   }
 }
 
-function* leavesOf(
+export function* leavesOf(
   schema: TObject,
   before: unknown,
   after: unknown,
@@ -128,7 +128,8 @@ function entrySchema(schema: TSchema, name: string): TSchema {
   return Object.values(schema['patternProperties'] ?? {})[0] as TSchema
 }
 
-function shown(schema: TSchema, value: unknown): unknown {
+/** In the spelling of the file, without secrets and defaults of fields; null: absent. */
+export function shown(schema: TSchema, value: unknown): unknown {
   if (value === undefined) return null
   return toFileKeys(schema, redactBy(schema, withoutDefaults(schema, value)))
 }

@@ -1,10 +1,13 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { appGatewayKeys } from '#app-gateway/config.ts'
 import { auditKeys } from '#audit/config.ts'
 import { authKeys } from '#auth/config.ts'
+import { batchesKeys } from '#batches/config.ts'
 import { brandingKeys } from '#branding/config.ts'
 import { docsKeys } from '#docs/config.ts'
 import { edgeKeys } from '#edges/config.ts'
 import { filesKeys } from '#files/config.ts'
+import { hookKeys } from '#hooks/config.ts'
 import { hostedToolKeys, hostedToolLimits } from '#hosted-tools/config.ts'
 import { installerKeys } from '#installer/config.ts'
 import { budgetKeys, limitScopeKeys } from '#limits/config.ts'
@@ -21,6 +24,7 @@ import { tlsKeys } from '#tls/config.ts'
 import { translationsKeys } from '#translations/config.ts'
 import { usageKeys } from '#usage/config.ts'
 import { consoleKeys } from '#web-console/config.ts'
+import { webhooksKeys } from '#webhooks/config.ts'
 import { choice, reloading, reloadingKeys, section, text, whole } from './keys.ts'
 
 /**
@@ -150,8 +154,12 @@ export const configSchema = Type.Object(
     ...loginKeys,
     ...modelsKeys,
     ...responsesKeys,
+    ...batchesKeys,
+    ...webhooksKeys,
     ...sealingKeys,
     ...hostedToolKeys,
+    ...hookKeys,
+    ...appGatewayKeys,
     ...speechKeys,
     ...filesKeys,
     ...storageKeys,

@@ -1,17 +1,20 @@
 import type { Errors } from '#api/endpoint.ts'
 import {
+  isListenPath,
   isMessagesPath,
   renderError,
+  renderListenError,
   renderMessagesError,
   statusForMessages,
 } from '#http/error-envelope.ts'
 import { AppError, type ErrorKind } from '#lib/errors.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
 
-/** The error shape of everything outside of /compat, or that of the Messages API. */
-type Envelope = 'Error' | 'MessagesError'
+/** The error shape of most endpoints, that of the Messages API, or that of Deepgram. */
+type Envelope = 'Error' | 'MessagesError' | 'ListenError'
 
 export function envelopeOf(path: string): Envelope {
+  if (isListenPath(path)) return 'ListenError'
   return isMessagesPath(path) ? 'MessagesError' : 'Error'
 }
 
@@ -77,6 +80,11 @@ const render: Readonly<Record<Envelope, (error: AppError) => RenderedError>> = {
     code: error.wireCode,
     value: { ...renderMessagesError(error), request_id: requestIdExample },
   }),
+  ListenError: (error) => ({
+    status: error.status,
+    code: error.wireCode,
+    value: { ...renderListenError(error), request_id: requestIdExample },
+  }),
 }
 
 /** The errors of every endpoint that requires a permission. */
@@ -107,7 +115,11 @@ function refusalOf(envelope: Envelope) {
     content: { 'application/json': { schema } },
   }
 }
-const handshakeRefusal = { Error: refusalOf('Error'), MessagesError: refusalOf('MessagesError') }
+const handshakeRefusal = {
+  Error: refusalOf('Error'),
+  MessagesError: refusalOf('MessagesError'),
+  ListenError: refusalOf('ListenError'),
+}
 
 const names: Readonly<Record<string, string>> = {
   401: 'Unauthorized',
@@ -119,12 +131,14 @@ const names: Readonly<Record<string, string>> = {
 const shared = {
   Error: errorResponses(authorisedErrors, 'Error'),
   MessagesError: errorResponses(authorisedErrors, 'MessagesError'),
+  ListenError: errorResponses(authorisedErrors, 'ListenError'),
 }
 
 /** For `components.responses`. */
 export const commonResponses: JsonObject = {
   ...nameResponses('Error'),
   ...nameResponses('MessagesError'),
+  ...nameResponses('ListenError'),
 }
 
 /**
@@ -158,7 +172,7 @@ function nameResponses(envelope: Envelope): JsonObject {
 }
 
 function nameOf(status: string, envelope: Envelope): string {
-  return `${envelope === 'Error' ? '' : 'Messages'}${names[status]}`
+  return `${envelope.replace('Error', '')}${names[status]}`
 }
 
 function mergeExamples(own: JsonObject, common: ErrorResponse): JsonObject {

@@ -1,6 +1,6 @@
 import { type DocumentDecoration, Elysia } from 'elysia'
 import type { Endpoint } from '#api/endpoint.ts'
-import { errorBody, messagesErrorBody } from '#api/error-shapes.ts'
+import { errorBody, listenErrorBody, messagesErrorBody } from '#api/error-shapes.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
 import type { Tags } from '#module.ts'
 import { version } from '#package.json'
@@ -34,7 +34,10 @@ export async function makeDocument(
 ): Promise<JsonObject> {
   const schemas: JsonObject = {}
   const liftSchemasOf = createSchemaLift(schemas)
-  liftSchemasOf([{ schema: errorBody }, { schema: messagesErrorBody }], '')
+  liftSchemasOf(
+    [{ schema: errorBody }, { schema: listenErrorBody }, { schema: messagesErrorBody }],
+    '',
+  )
   const listed = new Elysia()
   const places = new Map<string, string>()
   for (const endpoint of endpoints) {

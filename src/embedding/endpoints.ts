@@ -1,10 +1,13 @@
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
+import type { AnswerLine } from '#batches/batches.ts'
 import type { Config } from '#config/schema.ts'
 import { setRateLimitHeaders } from '#http/rate-limit-headers.ts'
+import type { RequestContext } from '#lib/request-context.ts'
 import type { Limits } from '#limits/admission.ts'
-import type { Embedders } from './embedder.ts'
+import type { Embedder, Embedders } from './embedder.ts'
 import {
   type EmbeddingList,
+  type EmbeddingRequest,
   embeddingBody,
   embeddingList,
   readEmbeddingRequest,
@@ -52,30 +55,51 @@ accepts are split. A field that is null counts as absent; unknown fields are ign
         upstream_first_event_timeout: 'The upstream sent no output within 300 s.',
       },
       async handle({ body, context, set }): Promise<EmbeddingList> {
-        const { model, dimensions, encoding_format } = body
-        const embedder = await embedders.find(model, context.principal)
-        const texts = await readTexts(body, config.limits)
-        const { vectors, inputTokens } = await embedder.embed(texts, {
-          purpose: 'passage',
-          context,
-          ...(dimensions === undefined ? {} : { dims: dimensions }),
-        })
+        const embedder = await embedders.find(body.model, context.principal)
+        const list = await embedTexts(embedder, body, { context, limits: config.limits })
         const rateLimits = limits.rateLimits(context.principal, embedder.model)
         setRateLimitHeaders(set.headers, rateLimits, 'responses')
-        const encode = encoding_format === 'base64' ? toBase64 : toNumbers
-        return {
-          object: 'list',
-          data: vectors.map((vector, index) => ({
-            object: 'embedding',
-            index,
-            embedding: encode(vector),
-          })),
-          model,
-          usage: { prompt_tokens: inputTokens ?? 0, total_tokens: inputTokens ?? 0 },
-        }
+        return list
       },
     }),
   ]
+}
+
+/** Answers a line of a batch. */
+export function embeddingLines({
+  embedders,
+  config,
+}: Pick<EmbeddingEndpointsDeps, 'embedders' | 'config'>): AnswerLine {
+  return async (given, { context }) => {
+    const body = readEmbeddingRequest(given)
+    const embedder = await embedders.find(body.model, context.principal)
+    return embedTexts(embedder, body, { context, limits: config.limits })
+  }
+}
+
+async function embedTexts(
+  embedder: Embedder,
+  body: EmbeddingRequest,
+  { context, limits }: { context: RequestContext; limits: Config['limits'] },
+): Promise<EmbeddingList> {
+  const { model, dimensions, encoding_format } = body
+  const texts = await readTexts(body, limits)
+  const { vectors, inputTokens } = await embedder.embed(texts, {
+    purpose: 'passage',
+    context,
+    ...(dimensions === undefined ? {} : { dims: dimensions }),
+  })
+  const encode = encoding_format === 'base64' ? toBase64 : toNumbers
+  return {
+    object: 'list',
+    data: vectors.map((vector, index) => ({
+      object: 'embedding',
+      index,
+      embedding: encode(vector),
+    })),
+    model,
+    usage: { prompt_tokens: inputTokens ?? 0, total_tokens: inputTokens ?? 0 },
+  }
 }
 
 function toNumbers(vector: Float32Array): number[] {

@@ -1,10 +1,17 @@
+import { embeddingsPath, type LineAnswers } from '#batches/batches.ts'
 import type { Inference } from '#inference/inference.ts'
 import type { Limits } from '#limits/admission.ts'
 import type { ModelResolver } from '#models/model-resolver.ts'
 import { type Foundation, module } from '#module.ts'
 import { createEmbedders, type Embedders } from './embedder.ts'
-import { embeddingEndpoints } from './endpoints.ts'
+import { embeddingEndpoints, embeddingLines } from './endpoints.ts'
 import { localHashModel } from './local-hash.ts'
+
+type EndpointNeeds = Foundation & {
+  embedders: Embedders
+  limits: Limits
+  lineAnswers: LineAnswers
+}
 
 /** Embedding models, for retrieval and for clients. */
 export const embeddingModule = module({
@@ -20,6 +27,8 @@ export const embeddingModule = module({
       builtInEmbedders: [localHashModel],
     },
   }),
-  endpoints: (services: Foundation & { embedders: Embedders; limits: Limits }) =>
-    embeddingEndpoints(services),
+  started(services: EndpointNeeds) {
+    services.lineAnswers.set(embeddingsPath, embeddingLines(services))
+  },
+  endpoints: (services: EndpointNeeds) => embeddingEndpoints(services),
 })

@@ -14,32 +14,63 @@ const longBodyBytes = 131_072
 const shortBodyBytes = 4_096
 
 /**
- * The JSON value of a request body, which may be compressed. The media type is ignored, because
- * clients get it wrong.
+ * The JSON value of a request body, which may be compressed; a promise of it, unless the body arrived
+ * with the head. The media type is ignored, because clients get it wrong.
  *
- * Throws `request_too_large` (before reading, if `content-length` says so), `malformed_json`,
+ * Throws or rejects with `request_too_large` (before reading, if `content-length` says so), `malformed_json`,
  * `invalid_request` for JSON nested too deep, `client_closed` if the client disconnects,
  * `request_timeout` past a deadline, and the errors of `decompressBody`.
  */
-export async function readJsonBody(
+export function readJsonBody(
   request: Request,
   limits: BodyLimits & BodyDeadlines,
   exchange?: Pick<Exchange, 'addBytesIn'>,
-): Promise<unknown> {
+): unknown {
   const encoding = request.headers.get('content-encoding') ?? 'identity'
   checkEncoding(encoding)
-  const received = await readBytes(request, limits)
+  const received = readBytes(request, limits)
+  if (received instanceof Promise || encoding !== 'identity') {
+    return readLater(received, { encoding, limits, exchange })
+  }
+  exchange?.addBytesIn(received.length)
+  requireContent(received, limits)
+  return parseText(decodeBytes(received), 'The request body')
+}
+
+/** The bytes of a request body, decompressed. Rejects like `readJsonBody`. */
+export async function readRawBody(
+  request: Request,
+  limits: Pick<BodyLimits, 'requestBytesMax'> & BodyDeadlines,
+): Promise<Uint8Array> {
+  const encoding = request.headers.get('content-encoding') ?? 'identity'
+  checkEncoding(encoding)
+  return decompressBody(await readBytes(request, limits), encoding, limits.requestBytesMax)
+}
+
+async function readLater(
+  reading: Uint8Array | Promise<Uint8Array>,
+  {
+    encoding,
+    limits,
+    exchange,
+  }: { encoding: string; limits: BodyLimits; exchange: Pick<Exchange, 'addBytesIn'> | undefined },
+): Promise<unknown> {
+  const received = await reading
   exchange?.addBytesIn(received.length)
   const bytes = await decompressBody(received, encoding, limits.requestBytesMax)
-  if (bytes.length === 0) {
-    throw new AppError('malformed_json', 'The request body is empty; send a JSON object.')
-  }
   const isLong = bytes.length > longBodyBytes
-  requireDepth(bytes, limits, 'The request body')
+  requireContent(bytes, limits)
   if (isLong) await yieldToEventLoop()
   const value = parseText(decodeBytes(bytes), 'The request body')
   if (isLong) await yieldToEventLoop()
   return value
+}
+
+function requireContent(bytes: Uint8Array, limits: Pick<BodyLimits, 'jsonDepthMax'>): void {
+  if (bytes.length === 0) {
+    throw new AppError('malformed_json', 'The request body is empty; send a JSON object.')
+  }
+  requireDepth(bytes, limits, 'The request body')
 }
 
 function yieldToEventLoop(): Promise<void> {
@@ -59,21 +90,29 @@ export function readJsonText(
   return parseText(text, what)
 }
 
-async function readBytes(
+function readBytes(
   request: Request,
   limits: Pick<BodyLimits, 'requestBytesMax'> & BodyDeadlines,
-): Promise<Uint8Array> {
-  const { requestBytesMax, gapMs, totalMs } = limits
+): Uint8Array | Promise<Uint8Array> {
+  const { requestBytesMax } = limits
   const contentLength = request.headers.get('content-length')
   if (Number(contentLength) > requestBytesMax) throw bodyTooLarge(requestBytesMax)
   if (contentLength === null || Number(contentLength) > shortBodyBytes) {
     return request.body === null ? new Uint8Array(0) : readChunks(request, limits)
   }
+  const reading = request.arrayBuffer()
+  // It mostly arrived with the head, and then needs no deadline.
+  const arrived = Bun.peek.status(reading) === 'fulfilled' ? Bun.peek(reading) : reading
+  return arrived instanceof Promise ? readShort(request, arrived, limits) : new Uint8Array(arrived)
+}
+
+async function readShort(
+  request: Request,
+  reading: Promise<ArrayBuffer>,
+  { gapMs, totalMs }: BodyDeadlines,
+): Promise<Uint8Array> {
   try {
-    const read = request.arrayBuffer()
-    // It mostly arrived with the head, and then needs no deadline.
-    const isRead = Bun.peek.status(read) === 'fulfilled'
-    return new Uint8Array(await (isRead ? read : withinMs(Math.min(gapMs, totalMs), read)))
+    return new Uint8Array(await withinMs(Math.min(gapMs, totalMs), reading))
   } catch (cause) {
     throw request.signal.aborted ? clientClosed(cause) : cause
   }

@@ -8,6 +8,10 @@ export function errorResponse(
   { path, requestId }: { path: string; requestId: string },
 ): Response {
   const headers = { ...errorHeaders(error), 'x-request-id': requestId }
+  if (isListenPath(path)) {
+    const body = { ...renderListenError(error), request_id: requestId }
+    return jsonResponse(body, error.status, { ...headers, 'dg-error': toHeader(error.message) })
+  }
   const isMessages = isMessagesPath(path)
   setRateLimitHeaders(headers, error.rateLimits ?? null, isMessages ? 'messages' : 'responses')
   if (!isMessages) {
@@ -21,6 +25,20 @@ export function errorResponse(
   }
   const body = { ...renderMessagesError(error), request_id: requestId }
   return jsonResponse(body, statusForMessages(error), own)
+}
+
+/** Whether the clients of a path expect errors in the shape of Deepgram. */
+export function isListenPath(path: string): boolean {
+  return path === '/v1/listen'
+}
+
+export function renderListenError({ message, wireCode }: AppError) {
+  return { err_code: wireCode, err_msg: message }
+}
+
+/** Headers have no characters beyond Latin-1. */
+function toHeader(text: string): string {
+  return text.replace(/[^\x20-\x7e]/g, '?')
 }
 
 function jsonResponse(body: unknown, status: number, headers: Record<string, string>): Response {

@@ -5,13 +5,13 @@ import type { RequestContext } from '#lib/request-context.ts'
 import { orAfter } from '#lib/time-limit.ts'
 
 /** The items of a stream, and how to render them as frames. */
-export type FrameSource<T> = {
+export type FrameSource<T, Frame = string> = {
   /** May throw before the first item; later it may only end. */
   readonly items: AsyncIterator<T>
-  /** One item as whole frames, which are sent in one write. */
-  render(item: T): string
-  /** The frames of a failure after the response has started. */
-  fail(error: AppError): string
+  /** One item as whole frames, or bytes, which are sent in one write. */
+  render(item: T): Frame
+  /** The frames of a failure after the response has started; null cuts the response off. */
+  fail(error: AppError): string | null
   /** Keep-alive frames; null if the items themselves keep the stream alive. */
   readonly keepAlive: {
     /** The frames that open the stream if it has to start before the first item. */
@@ -36,9 +36,14 @@ const headers = {
  * status. Each read of the source waits for the previous write, so a slow client slows the source
  * and at most one item is in memory. `closing` follows the last frame, and then the exchange ends.
  */
-export async function streamEvents<T>(
-  source: FrameSource<T>,
-  { closing, context, ...pace }: StreamPace & { closing: string; context: StreamContext },
+export async function streamEvents<T, Frame extends string | Uint8Array = string>(
+  source: FrameSource<T, Frame>,
+  {
+    closing,
+    context,
+    contentType,
+    ...pace
+  }: StreamPace & { closing: string; context: StreamContext; contentType?: string },
 ): Promise<Response> {
   const begun = await beginStream(source, pace)
   const { exchange, signal } = context
@@ -48,7 +53,7 @@ export async function streamEvents<T>(
     signal.addEventListener('abort', () => exchange.abandon(), { once: true })
   }
   // Bun's direct streams are the cheapest writer; the platform's types do not have them.
-  const direct: DirectSource = {
+  const direct: DirectSource<Frame> = {
     type: 'direct',
     pull: (sink) => begun.pump(sink, closing, exchange),
     cancel() {
@@ -56,25 +61,26 @@ export async function streamEvents<T>(
       exchange?.abandon()
     },
   }
-  return new Response(new ReadableStream(direct), { headers })
+  const own = contentType === undefined ? headers : { ...headers, 'content-type': contentType }
+  return new Response(new ReadableStream(direct), { headers: own })
 }
 
 /** Of the request. */
 type StreamContext = Pick<RequestContext, 'exchange' | 'signal'>
 
 /** `write` returns 0 after the client disconnected, and a promise while its buffer is full. */
-export type FrameSink = {
-  write(frames: string): number | Promise<number>
+export type FrameSink<Frame = string> = {
+  write(frames: Frame | string): number | Promise<number>
   end(): unknown
   /** Closes the connection and drops what was not sent. */
   close(error: Error): unknown
 }
 
 /** Waits for the first item, at most one heartbeat. */
-export async function beginStream<T>(
-  source: FrameSource<T>,
+export async function beginStream<T, Frame extends string | Uint8Array = string>(
+  source: FrameSource<T, Frame>,
   pace: StreamPace,
-): Promise<{ pump(sink: FrameSink, closing: string, exchange?: Exchange): Promise<void> }> {
+): Promise<{ pump(sink: FrameSink<Frame>, closing: string, exchange?: Exchange): Promise<void> }> {
   const { keepAlive } = source
   const first = source.items.next()
   const arrived = first.then(() => true)
@@ -89,20 +95,20 @@ export async function beginStream<T>(
   }
 }
 
-type DirectSource = {
+type DirectSource<Frame> = {
   type: 'direct'
-  pull(sink: FrameSink): Promise<void>
+  pull(sink: FrameSink<Frame>): Promise<void>
   cancel(): void
 }
 
 /** Pulls an item, writes it, and pulls the next one when the client can receive more. */
-class Pump<T> implements Subscriber<T> {
-  readonly #source: FrameSource<T>
-  readonly #writer: ClientWriter
+class Pump<T, Frame extends string | Uint8Array> implements Subscriber<T> {
+  readonly #source: FrameSource<T, Frame>
+  readonly #writer: ClientWriter<Frame>
   readonly #closing: string
   readonly #over = Promise.withResolvers<void>()
 
-  constructor(source: FrameSource<T>, writer: ClientWriter, closing: string) {
+  constructor(source: FrameSource<T, Frame>, writer: ClientWriter<Frame>, closing: string) {
     this.#source = source
     this.#writer = writer
     this.#closing = closing
@@ -146,21 +152,22 @@ class Pump<T> implements Subscriber<T> {
 
   async #close(failure: Failure): Promise<void> {
     const isReported = failure !== null && this.#writer.isOpen
+    let failed: string | null = ''
     try {
-      const failed = isReported ? this.#source.fail(toAppError(failure.error)) : ''
-      await this.#writer.write(failed + this.#closing)
+      if (isReported) failed = this.#source.fail(toAppError(failure.error))
+      if (failed !== null) await this.#writer.write(failed + this.#closing)
     } finally {
-      this.#writer.close()
+      this.#writer.close(failed === null)
       void Promise.resolve(this.#source.items.return?.()).catch(() => {})
     }
   }
 }
 
 /** Writes frames, sends heartbeats while nothing is written, and detects a stalled client. */
-class ClientWriter {
+class ClientWriter<Frame extends string | Uint8Array> {
   readonly #source: Pick<FrameSource<unknown>, 'keepAlive' | 'abandon'>
   readonly #pace: StreamPace
-  readonly #sink: FrameSink
+  readonly #sink: FrameSink<Frame>
   readonly #exchange: Exchange | null
   #open = true
   #waiting = false
@@ -172,7 +179,7 @@ class ClientWriter {
   constructor(
     source: Pick<FrameSource<unknown>, 'keepAlive' | 'abandon'>,
     pace: StreamPace,
-    { sink, exchange }: { sink: FrameSink; exchange: Exchange | null },
+    { sink, exchange }: { sink: FrameSink<Frame>; exchange: Exchange | null },
   ) {
     this.#source = source
     this.#pace = pace
@@ -186,8 +193,8 @@ class ClientWriter {
   }
 
   /** Returns a promise while the buffer of the client is full. */
-  write(frames: string): Promise<void> | undefined {
-    if (!this.#open || frames === '') return undefined
+  write(frames: Frame | string): Promise<void> | undefined {
+    if (!this.#open || frames.length === 0) return undefined
     this.#wroteAt = performance.now()
     const written = this.#sink.write(frames)
     if (typeof written !== 'number') return this.#waitForClient(written)
@@ -196,12 +203,14 @@ class ClientWriter {
     return undefined
   }
 
-  close() {
+  close(isCutOff = false) {
     clearTimeout(this.#timer)
     this.#open = false
     // Ending the stream in order would keep the connection and its buffer until the client reads.
     if (this.#stalled)
       this.#sink.close(new AppError('client_closed', 'The client stopped reading.'))
+    else if (isCutOff)
+      this.#sink.close(new AppError('upstream_truncated', 'The response was cut off.'))
     else this.#sink.end()
     this.#exchange?.end()
   }

@@ -3,10 +3,11 @@ import { type Usage, usageOfTokens } from './events.ts'
 import type { CallRecord } from './open-call.ts'
 import type { GenerationRequest } from './request.ts'
 import type { RerankInput } from './rerank.ts'
+import type { SpeakInput } from './speak.ts'
 import { countChars } from './token-estimate.ts'
 
 /** What a call sends to a model. */
-export type CallInput = GenerationRequest | EmbeddingInput | RerankInput
+export type CallInput = GenerationRequest | EmbeddingInput | RerankInput | SpeakInput
 
 /** A common ratio; a reservation is corrected by the usage that the upstream reports. */
 export const charsPerToken = 4
@@ -16,6 +17,8 @@ const toolTokens = 100
 /** The input tokens of a call, cheaply. */
 export function estimateInput(input: CallInput): number {
   if ('items' in input) return tokensOf(promptChars(input)) + input.tools.length * toolTokens
+  // Speech is charged by characters.
+  if ('text' in input) return input.text.length
   if ('texts' in input) return tokensOf(charsOf(input.texts))
   return tokensOf(charsOf(input.documents) + input.query.length * input.documents.length)
 }

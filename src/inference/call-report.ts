@@ -13,6 +13,7 @@ const logMessages: Readonly<Record<CallKind, string>> = {
   generate: 'generation ended',
   embed: 'embedding ended',
   rerank: 'rerank ended',
+  speak: 'speech ended',
   'count-tokens': 'token count ended',
 }
 
@@ -21,6 +22,7 @@ const operations: Readonly<Record<CallKind, string | null>> = {
   generate: 'chat',
   embed: 'embeddings',
   rerank: 'rerank',
+  speak: 'speak',
   'count-tokens': null,
 }
 

@@ -13,6 +13,7 @@ const operations: Readonly<Record<CallKind, string>> = {
   generate: 'chat',
   embed: 'embeddings',
   rerank: 'rerank',
+  speak: 'speak',
   'count-tokens': 'count_tokens',
 }
 

@@ -6,6 +6,10 @@ import { postJson } from './upstream-http.ts'
 
 export type EmbeddingInput = {
   readonly texts: readonly string[]
+  /** Local models embed queries first, and with another prefix. */
+  readonly purpose?: 'query' | 'passage'
+  /** The document that the passages are of; local models read it with each of them. */
+  readonly title?: string
   /** Shorter vectors than the model's own, if it can produce them. */
   readonly dims?: number
 }

@@ -46,6 +46,8 @@ export type GenerationEvent =
       usage: Usage | null
       /** Set with the reason `stop-sequence`. */
       stopSequence?: string
+      /** Fields of the Response object of an upstream of this format that say more about the call. */
+      reported?: JsonObject
     }
   | { type: 'error'; error: AppError }
 
@@ -99,6 +101,24 @@ export type RelayFrame = {
   readonly sealed?: string
 }
 
+/** Appends events to held ones, joining deltas of a text so that memory stays proportional to its length. */
+export function appendEvents(held: GenerationEvent[], events: EventBatch): void {
+  for (const event of events) {
+    const last = held.at(-1)
+    const joined = last === undefined ? null : join(last, event)
+    if (joined === null) held.push(event)
+    else held[held.length - 1] = joined
+  }
+}
+
+/** Joins two deltas of one text. Blocks do not overlap, so neighbours belong to the same block. */
+function join(last: GenerationEvent, event: GenerationEvent): GenerationEvent | null {
+  if (!('text' in last && 'text' in event) || last.type !== event.type) return null
+  if ('logprobs' in last || 'logprobs' in event) return null
+  if ('part' in last && 'part' in event && last.part !== event.part) return null
+  return { ...last, text: last.text + event.text }
+}
+
 /** Attaches frames to a batch, if there are any. */
 export function withRelay(events: GenerationEvent[], relay: Relay | undefined): EventBatch {
   return relay === undefined ? events : Object.assign(events, { relay })
@@ -112,7 +132,10 @@ export function joinRelays(one: Relay | undefined, next: Relay | undefined): Rel
 
 export type TextForm = 'answer' | 'refusal'
 
-/** `invalid-output`: the response does not have the requested format. */
+/**
+ * `invalid-output`: the response does not have the requested format. `steered`: the client interrupted
+ * it, to go on with another instruction.
+ */
 export type FinishReason =
   | 'stop'
   | 'stop-sequence'
@@ -120,6 +143,7 @@ export type FinishReason =
   | 'tool-calls'
   | 'content-filter'
   | 'invalid-output'
+  | 'steered'
 
 export type ToolCallHead = {
   /** Unique within the generation; clients send the result under it. */

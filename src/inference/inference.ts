@@ -8,7 +8,8 @@ import type { GenerationRequest } from './request.ts'
 import type { RerankInput, RerankResult } from './rerank.ts'
 import type { RetryPolicy } from './retry.ts'
 import type { Router } from './routing/router.ts'
-import { type Admission, RunningGeneration } from './running-generation.ts'
+import { type Admission, type RunningCall, RunningGeneration } from './running-generation.ts'
+import { readSpeech, type SpeakInput, type SpokenAudio } from './speak.ts'
 import { noDescriptorLeft } from './transport/descriptor-wait.ts'
 import type { Transport } from './transport.ts'
 import type { Adapter, AdapterContext, AdapterLimits, Target } from './upstream.ts'
@@ -30,7 +31,7 @@ export type ModelCall = {
   /** Of a generation. */
   readonly request?: GenerationRequest
   /** Of any other call that runs the model. */
-  readonly input?: EmbeddingInput | RerankInput
+  readonly input?: EmbeddingInput | RerankInput | SpeakInput
   /** The API of the request; absent: another one than those of generations. */
   readonly surface?: Surface
   /** The agent that the name of the request means. */
@@ -113,10 +114,14 @@ export type Inference = {
   readonly generate: Generate
   embed(call: ModelCall, model: string, input: EmbeddingInput): Promise<Embeddings>
   rerank(call: ModelCall, model: string, input: RerankInput): Promise<RerankResult>
+  /** Resolves with the first audio. The caller reads the rest, or ends it with `return`. */
+  speak(call: ModelCall, model: string, input: SpeakInput): Promise<SpokenAudio>
   /** The upstream's own count at the first target, once, within `limitMs`; null without a counter. */
   countTokens(call: ModelCall, request: GenerationRequest, limitMs: number): Promise<number | null>
   /** Running generations. */
   running(): number
+  /** The same, one by one. */
+  runningCalls(): Iterable<RunningCall>
   /** The settings of calls that start from now on. */
   configure(settings: InferenceSettings): void
   /** Ends every running generation with this error, and refuses new ones. */
@@ -193,6 +198,30 @@ export function createInference(given: InferenceDeps): Inference {
           adapter.rerank?.(input, context) ?? Promise.reject(unsupported(context, 'reranking')),
         usageOf: ({ totalTokens }) => inputUsage(totalTokens, input),
       }),
+    async speak(given, model, input) {
+      const current = deps
+      const { retry, deadlines } = current
+      const call = { ...given, input }
+      const admitted = current.admit?.('speak', call, model, input)
+      const reservation = admitted instanceof Promise ? await admitted : admitted
+      const open = new OpenCall('speak', model, call)
+      open.reservation = reservation ?? null
+      const settle = () => current.onSettled(open.close(), null)
+      const options = { retry, limitMs: deadlines.firstEventMs, streamed: true }
+      try {
+        const opened = await open.attempt(
+          current,
+          options,
+          (adapter, context) =>
+            adapter.speak?.(input, context) ?? Promise.reject(unsupported(context, 'speech')),
+        )
+        return readSpeech(open, opened, { input, deadlines, settle })
+      } catch (error) {
+        const failure = open.fail(error)
+        settle()
+        throw failure
+      }
+    },
     countTokens: (call, request, limitMs) =>
       callOnce(
         'count-tokens',
@@ -207,6 +236,12 @@ export function createInference(given: InferenceDeps): Inference {
         },
       ),
     running: () => generations.size,
+    *runningCalls() {
+      for (const generation of generations) {
+        const call = generation.observe()
+        if (call !== null) yield call
+      }
+    },
     configure({ limits, deadlines, retry }) {
       deps = { ...given, limits, deadlines, retry }
     },

@@ -15,7 +15,7 @@ import type { Slot } from './routing/slot.ts'
 import { nothingTried, type Tried } from './routing/usable.ts'
 import type { Adapter, AdapterContext, Target } from './upstream.ts'
 
-export type CallKind = 'generate' | 'embed' | 'rerank' | 'count-tokens'
+export type CallKind = 'generate' | 'embed' | 'rerank' | 'speak' | 'count-tokens'
 
 /** The facts of one call to a model. Every admitted call is settled with exactly one. */
 export type CallRecord = {
@@ -40,6 +40,8 @@ export type CallRecord = {
   usage: Usage | null
   /** Characters of output that were passed on; of a generation only. */
   outputChars: number
+  /** Of spoken audio, where its format tells. */
+  audioMs?: number
   /** Time in which no upstream had capacity. */
   queuedMs: number
   /** From the call to its first output; null without output. */
@@ -79,7 +81,7 @@ export class OpenCall {
   #hedging: Cancellation | null = null
   /** Of the attempt that succeeded. */
   #slot: Slot | null = null
-  readonly #startedAtMs = performance.now()
+  readonly startedAtMs = performance.now()
   #hasBegun = false
   /** Null where the trace is not sampled. */
   #span: Span | null = null
@@ -122,7 +124,7 @@ export class OpenCall {
 
   output(batch: EventBatch) {
     if (this.record.firstEventMs === null) {
-      this.record.firstEventMs = performance.now() - this.#startedAtMs
+      this.record.firstEventMs = performance.now() - this.startedAtMs
       this.#call.context.exchange?.outputBegan(this.record.queuedMs)
     }
     if (this.#output !== null) this.#output.add(batch)
@@ -150,7 +152,7 @@ export class OpenCall {
     this.#endSlot()
     const endedAtMs = performance.now()
     this.record.endedAtMs = endedAtMs
-    this.record.durationMs = endedAtMs - this.#startedAtMs
+    this.record.durationMs = endedAtMs - this.startedAtMs
     this.reservation?.settle(this.record)
     if (this.#span !== null) endCallSpan(this.#span, this.record, this.#output)
     if (this.#hasBegun) {
@@ -167,7 +169,7 @@ export class OpenCall {
     const { router } = deps
     this.#hasBegun = true
     this.#call.context.exchange?.workStarted()
-    this.#span = startCallSpan(this.record, this.#call, this.#startedAtMs)
+    this.#span = startCallSpan(this.record, this.#call, this.startedAtMs)
     if (this.#span !== null) this.#output = new OutputContent(this.#span)
     let call = withFittingTargets(this.#call)
     let tried = nothingTried
@@ -210,16 +212,13 @@ export class OpenCall {
     { slot, signal, options }: { slot: Slot; signal: Cancellation; options: AttemptOptions },
     run: Run<T>,
   ): Promise<T> {
-    const { kind } = this.record
     const { limitMs } = options
     const streamed = options.streamed || !slot.state.upstream.upstream.quirks.unstreamed
-    slot.kind = kind
-    slot.form = formOf(kind, streamed)
+    slot.kind = this.record.kind
+    slot.form = formOf(slot.kind, streamed)
     this.record.target = slot.target
     const requestContext = this.#call.context
-    if (this.#span !== null) {
-      slot.span = startAttemptSpan(this.#span, slot, this.record.retries)
-    }
+    if (this.#span !== null) slot.span = startAttemptSpan(this.#span, slot, this.record.retries)
     return runAttempt(deps, { slot, signal, requestContext, limitMs, streamed }, run)
   }
 

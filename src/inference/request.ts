@@ -23,6 +23,8 @@ export type GenerationRequest = {
   reasoning: { effort: string | null; summary: string | null; budgetTokens?: number }
   /** Forwarded only to upstreams that declare support for it. */
   promptCacheKey: string | null
+  /** Of the Responses format, as sent. */
+  promptCacheOptions?: JsonObject
   safetyIdentifier: string | null
   serviceTier: string | null
   /**
@@ -86,6 +88,8 @@ export type ToolCallItem = {
   name: string
   namespace?: string
   form: 'function' | 'custom'
+  /** The model does not wait for its result, which may come later. */
+  async?: true
   /** JSON text of a function call, free text of a custom one. */
   arguments: string
 }
@@ -135,9 +139,11 @@ export type ToolName = {
   readonly namespace?: string
 }
 
-export type FunctionTool = ToolName & {
+/** `async`: the model goes on without the result of a call, which its client sends later. */
+type ToolBase = ToolName & { namespaceDescription?: string; async?: true }
+
+export type FunctionTool = ToolBase & {
   type: 'function'
-  namespaceDescription?: string
   description: string | null
   /** A JSON Schema; null if absent. */
   parameters: Readonly<Record<string, unknown>> | null
@@ -145,9 +151,8 @@ export type FunctionTool = ToolName & {
   strict: boolean | null
 }
 
-export type CustomTool = ToolName & {
+export type CustomTool = ToolBase & {
   type: 'custom'
-  namespaceDescription?: string
   description: string | null
   grammar: { syntax: 'lark' | 'regex'; definition: string } | null
 }

@@ -10,13 +10,22 @@ import {
   withRelay,
 } from './events.ts'
 import type { Admit, GenerationJob, InferenceDeps, Reservation } from './inference.ts'
-import { OpenCall } from './open-call.ts'
+import { type CallRecord, OpenCall } from './open-call.ts'
 
 /** Counts running generations. */
 export type Admission = {
   /** Throws when the generation is not admitted; it then has no record. */
   enter(generation: RunningGeneration): void
   leave(generation: RunningGeneration): void
+}
+
+/** A generation in progress, as an observer sees it. */
+export type RunningCall = {
+  /** Of what is known so far; it changes until the end. */
+  readonly record: Readonly<CallRecord>
+  readonly elapsedMs: number
+  readonly outputChars: number
+  readonly isStreamed: boolean
 }
 
 /** What exists from the first pull until the end. */
@@ -46,6 +55,18 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
     this.#job = job
     this.#admission = admission
     this.#charsLeft = deps.limits.outputCharsMax
+  }
+
+  /** Null before its start and after its end. */
+  observe(): RunningCall | null {
+    const { call } = this.#started ?? {}
+    if (call === undefined) return null
+    return {
+      record: call.record,
+      elapsedMs: performance.now() - call.startedAtMs,
+      outputChars: this.#deps.limits.outputCharsMax - this.#charsLeft,
+      isStreamed: this.#job.streamed ?? true,
+    }
   }
 
   protected onPull() {

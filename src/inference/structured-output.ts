@@ -1,5 +1,11 @@
 import { createFormatCheck, type RequiredFormat } from './answer-form.ts'
-import { type EventBatch, type GenerationEvent, type Usage, withSpentUsage } from './events.ts'
+import {
+  appendEvents,
+  type EventBatch,
+  type GenerationEvent,
+  type Usage,
+  withSpentUsage,
+} from './events.ts'
 import type { Generate, GenerationJob } from './inference.ts'
 
 /** A response in the wrong format is generated again, if nothing was sent yet. */
@@ -44,7 +50,7 @@ async function* generateChecked(
       }
       const isOver = last?.type === 'finish' || last?.type === 'error'
       if (job.buffered === true && !isOver && !isSent) {
-        hold(held, events)
+        appendEvents(held, events)
       } else if (events.length > 0) {
         isSent = true
         yield [...held, ...events]
@@ -53,24 +59,6 @@ async function* generateChecked(
     }
     if (!isRetried) return
   }
-}
-
-/** Appends events to held ones, joining deltas of a text so that memory stays proportional to its length. */
-function hold(held: GenerationEvent[], events: EventBatch): void {
-  for (const event of events) {
-    const last = held.at(-1)
-    const joined = last === undefined ? null : join(last, event)
-    if (joined === null) held.push(event)
-    else held[held.length - 1] = joined
-  }
-}
-
-/** Joins two deltas of one text. Blocks do not overlap, so neighbours belong to the same block. */
-function join(last: GenerationEvent, event: GenerationEvent): GenerationEvent | null {
-  if (!('text' in last && 'text' in event) || last.type !== event.type) return null
-  if ('logprobs' in last || 'logprobs' in event) return null
-  if ('part' in last && 'part' in event && last.part !== event.part) return null
-  return { ...last, text: last.text + event.text }
 }
 
 /** `exempt`: a refusal or a tool call, which need no format. */

@@ -6,6 +6,7 @@ import type {
   GenerationRequest,
   RequestItem,
   Tool,
+  ToolCallItem,
   ToolChoice,
   ToolName,
 } from './request.ts'
@@ -176,7 +177,10 @@ export function forbiddenCall(): AppError {
 export type ToolResultItem = Extract<RequestItem, { type: 'tool-result' }>
 
 /** The result of a tool call without one in the request: servers refuse calls without results. */
-export const missingResult = 'aborted'
+export function missingResult(call: ToolCallItem): string {
+  if (call.async === undefined) return 'aborted'
+  return 'The tool is still running. Its result follows later; go on without it.'
+}
 
 /** Results by call id. Clients may reuse an id in a later turn, so each has a list. */
 export function indexResults(items: readonly RequestItem[]): Map<string, ToolResultItem[]> {

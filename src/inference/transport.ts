@@ -38,6 +38,8 @@ export type UpstreamHttpResponse = {
    * connection.
    */
   readonly chunks: PullIterator<Chunk>
+  /** The whole body, when it arrived with the head. Then `chunks` has it too, and need not be read. */
+  readonly whole: Chunk | null
 }
 
 /** A range of a read buffer. Creating a view for it would cost as much as processing it. */

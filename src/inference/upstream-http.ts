@@ -78,10 +78,13 @@ export async function readRefusal(
 
 /** The body as text. Beyond `bytesMax` it is truncated and the connection closed. */
 export async function readText(
-  { chunks }: UpstreamHttpResponse,
+  { chunks, whole }: UpstreamHttpResponse,
   bytesMax: number,
 ): Promise<string> {
   const reader = new Utf8Reader()
+  if (whole !== null && whole.end - whole.start < bytesMax) {
+    return reader.read(whole) + reader.readEnd()
+  }
   let text = ''
   let bytes = 0
   await consume(chunks, (chunk) => {

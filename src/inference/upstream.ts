@@ -4,6 +4,7 @@ import type { EmbeddingInput, Embeddings } from './embeddings.ts'
 import type { EventBatch } from './events.ts'
 import type { GenerationRequest } from './request.ts'
 import type { RerankInput, RerankResult } from './rerank.ts'
+import type { OpenedSpeech, SpeakInput } from './speak.ts'
 import type { RequestIdentity, Transport } from './transport.ts'
 import type { UpstreamKind } from './upstreams/index.ts'
 
@@ -108,6 +109,9 @@ export type AdapterLimits = {
 
 export type UpstreamModel = {
   readonly id: string
+  /** `generate` if the upstream does not tell. */
+  readonly mode?: 'generate' | 'embed' | 'rerank'
+  readonly aliases?: readonly string[]
   /** Unix seconds; null if unknown. */
   readonly created: number | null
   readonly ownedBy: string | null
@@ -137,4 +141,6 @@ export type Adapter = {
   embed?(input: EmbeddingInput, context: AdapterContext): Promise<Embeddings>
   /** The results in any order. */
   rerank?(input: RerankInput, context: AdapterContext): Promise<RerankResult>
+  /** Resolves with the first audio; the rest is read from the result. */
+  speak?(input: SpeakInput, context: AdapterContext): Promise<OpenedSpeech>
 }

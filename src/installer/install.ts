@@ -6,7 +6,7 @@ import { type InstallerContext, waitingFile } from './installer.ts'
 import { namesIn, requireDiskSpace } from './layout.ts'
 import type { InstalledFile, InstalledModel } from './library.ts'
 import { describeSource } from './names.ts'
-import type { DownloadAttempt } from './progress.ts'
+import type { InstallAttempt } from './progress.ts'
 import { withRetries } from './retry.ts'
 import type { RemoteFile, ResolvedSource, Source } from './sources/source.ts'
 import type { DownloadTask } from './store.ts'
@@ -16,10 +16,15 @@ type InstallTask = Extract<DownloadTask, { kind: 'install' }> & {
   readonly source: Exclude<Source, { kind: 'upstream' }>
 }
 
+type InstallDeps = Pick<
+  InstallerContext,
+  'settings' | 'layout' | 'library' | 'resolve' | 'transferFile' | 'now'
+>
+
 /** Downloads the files of a source that are not installed yet, and installs them as the model. */
 export async function install(
-  deps: InstallerContext,
-  attempt: DownloadAttempt,
+  deps: InstallDeps,
+  attempt: InstallAttempt,
   task: InstallTask,
 ): Promise<void> {
   const { row, progress, signal } = attempt
@@ -42,8 +47,8 @@ export async function install(
 }
 
 async function downloadFiles(
-  deps: InstallerContext,
-  attempt: DownloadAttempt,
+  deps: InstallDeps,
+  attempt: InstallAttempt,
   task: InstallTask,
 ): Promise<ResolvedSource> {
   const { row, progress, signal } = attempt
@@ -75,8 +80,8 @@ async function downloadFiles(
 
 /** A branch is resolved once, because the files of one revision belong together. */
 async function resolveWithRetry(
-  deps: InstallerContext,
-  attempt: DownloadAttempt,
+  deps: InstallDeps,
+  attempt: InstallAttempt,
   { source, allowsUnsafe }: InstallTask,
 ): Promise<ResolvedSource> {
   const { row, progress, signal } = attempt
@@ -88,8 +93,8 @@ async function resolveWithRetry(
 }
 
 async function downloadFile(
-  { library, transferFile }: InstallerContext,
-  { progress, signal }: DownloadAttempt,
+  { library, transferFile }: InstallDeps,
+  { progress, signal }: InstallAttempt,
   given: { partPath: string; file: RemoteFile; installed: InstalledModel | undefined },
 ): Promise<void> {
   const { partPath, file, installed } = given

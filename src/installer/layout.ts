@@ -14,8 +14,8 @@ import { percentDecoded } from '#lib/url.ts'
  */
 export type Layout = ReturnType<typeof createLayout>
 
-export function createLayout(folder: string) {
-  const partials = join(folder, '.partial')
+export function createLayout(folder: string, partialsName = '.partial') {
+  const partials = join(folder, partialsName)
   const model = (name: string) => join(folder, encodeURIComponent(name))
   const deletions = new Set<Promise<void>>()
 
@@ -121,4 +121,12 @@ async function modelsIn(folder: string): Promise<readonly string[]> {
 function decodeName(name: string): string[] {
   const decoded = percentDecoded(name)
   return encodeURIComponent(decoded) === name ? [decoded] : []
+}
+
+/** The folder of installed models. */
+export function modelsFolder(config: {
+  readonly data: string
+  readonly installer: { readonly folder?: string }
+}): string {
+  return config.installer.folder ?? join(config.data, 'models')
 }

@@ -1,11 +1,11 @@
 import type { Transport } from '#inference/transport.ts'
-import type { Llama } from '#inference/upstreams/llama/adapter.ts'
 import type { Jobs } from '#jobs/jobs.ts'
 import type { Catalogue, ConfiguredUpstream } from '#models/catalogue.ts'
 import { type Foundation, module } from '#module.ts'
 import { resolveHost } from '#outbound/resolve.ts'
 import { createInstaller, type Installer } from './create-installer.ts'
 import { installerEndpoints } from './endpoints.ts'
+import type { ModelUses } from './library.ts'
 import { createSources } from './sources/source.ts'
 import { createTransfer } from './transfer/transfer.ts'
 
@@ -14,7 +14,7 @@ type Needs = Foundation & {
   transport: Transport
   upstreams: () => readonly ConfiguredUpstream[]
   catalogue: Catalogue
-  llama: Llama
+  usesOfModel: ModelUses
   modelsFolder: string
 }
 
@@ -38,7 +38,7 @@ export const installerModule = module({
       transferFile: createTransfer(settings, outside),
       findUpstream: (name) =>
         models.upstreams().find(({ upstream }) => upstream.name === name)?.upstream,
-      uses: models.llama.usesOf,
+      uses: models.usesOfModel,
       refreshModels: () => void models.catalogue.refresh(),
     })
     return { services: { installer }, close: () => installer.close() }

@@ -10,10 +10,19 @@ import {
 } from './store.ts'
 
 /** One attempt of a worker at a download. */
-export type DownloadAttempt = {
+export type DownloadAttempt = InstallAttempt & {
   /** The row at the start of the attempt. */
   readonly row: Download
   readonly progress: ReturnType<typeof createProgress>
+}
+
+/** What an installation reads and reports, with or without a database. */
+export type InstallAttempt = {
+  readonly row: Pick<Download, 'id' | 'model' | 'files' | 'status' | 'revision'>
+  readonly progress: Pick<
+    ReturnType<typeof createProgress>,
+    'logLine' | 'files' | 'setFiles' | 'setFile' | 'setStatus' | 'flush'
+  >
   /** Aborts when the worker stops and when the download is paused or cancelled. */
   readonly signal: AbortSignal
 }
@@ -28,7 +37,7 @@ export function createProgress(deps: InstallerContext, row: Download) {
   const { store, notifier, settings, now } = deps
   const rate = createRateMeter()
   const started = new Set<string>()
-  let files = new Map(row.files.map((file) => [file.path, file]))
+  const states = createFileStates(row.files)
   let change: Pending = {}
   let hasNewFiles = false
   let lines: NewLine[] = []
@@ -69,11 +78,8 @@ export function createProgress(deps: InstallerContext, row: Download) {
     }
   }
   function fileTotals() {
-    const states = [...files.values()]
-    return {
-      files: states,
-      bytesCompleted: states.reduce((sum, { bytesCompleted }) => sum + bytesCompleted, 0),
-    }
+    const files = states.list()
+    return { files, bytesCompleted: bytesCompletedOf(files) }
   }
 
   return {
@@ -82,12 +88,12 @@ export function createProgress(deps: InstallerContext, row: Download) {
       lines.push({ at: now(), level, message: text })
       lines = lines.slice(-settings.logLinesMax)
     },
-    files: (): readonly FileState[] => [...files.values()],
+    files: states.list,
     setFiles(
       given: readonly FileState[],
       known: Pick<DownloadChange, 'revision' | 'bytesTotal'>,
     ): void {
-      files = new Map(given.map((file) => [file.path, file]))
+      states.replace(given)
       Object.assign(change, known)
       hasNewFiles = true
     },
@@ -95,13 +101,10 @@ export function createProgress(deps: InstallerContext, row: Download) {
       change.status = status
     },
     /** The bytes of a file never decrease. The first value of a file does not count for the rate. */
-    setFile(path: string, { bytesCompleted = 0, ...given }: Partial<FileState>): void {
-      const file = files.get(path)
-      if (file === undefined) throw new AppError('internal_error', 'There is no such file.')
-      const bytes = Math.max(file.bytesCompleted, bytesCompleted)
-      if (started.has(path)) rate.add(bytes - file.bytesCompleted)
-      if (bytesCompleted > 0) started.add(path)
-      files.set(path, { ...file, ...given, bytesCompleted: bytes })
+    setFile(path: string, given: Partial<FileState>): void {
+      const added = states.change(path, given)
+      if (started.has(path)) rate.add(added)
+      if ((given.bytesCompleted ?? 0) > 0) started.add(path)
       hasNewFiles = true
     },
     flush,
@@ -112,6 +115,29 @@ export function createProgress(deps: InstallerContext, row: Download) {
       isClosed = true
     },
   }
+}
+
+/** The states of the files of a download. The bytes of a file never decrease. */
+export function createFileStates(given: readonly FileState[]) {
+  let files = new Map(given.map((file) => [file.path, file]))
+  return {
+    list: (): readonly FileState[] => [...files.values()],
+    replace(next: readonly FileState[]): void {
+      files = new Map(next.map((file) => [file.path, file]))
+    },
+    /** Returns the bytes that were added. */
+    change(path: string, { bytesCompleted = 0, ...changed }: Partial<FileState>): number {
+      const file = files.get(path)
+      if (file === undefined) throw new AppError('internal_error', 'There is no such file.')
+      const bytes = Math.max(file.bytesCompleted, bytesCompleted)
+      files.set(path, { ...file, ...changed, bytesCompleted: bytes })
+      return bytes - file.bytesCompleted
+    },
+  }
+}
+
+export function bytesCompletedOf(files: readonly FileState[]): number {
+  return files.reduce((sum, { bytesCompleted }) => sum + bytesCompleted, 0)
 }
 
 const rateWindowMs = 10_000

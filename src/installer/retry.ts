@@ -2,7 +2,7 @@ import { jitteredBackoffMs } from '#lib/backoff.ts'
 import { sleep } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import type { InstallerContext } from './installer.ts'
-import type { DownloadAttempt } from './progress.ts'
+import { bytesCompletedOf, type InstallAttempt } from './progress.ts'
 import { isPermanent } from './sources/source.ts'
 
 const backoffMaxMs = 60_000
@@ -10,10 +10,10 @@ const backoffMaxMs = 60_000
 /** Repeats a step of a download while a retry may help. Progress of `bytesCompleted` resets the count. */
 export async function withRetries<T>(
   { settings }: Pick<InstallerContext, 'settings'>,
-  { progress, signal }: DownloadAttempt,
+  { progress, signal }: Pick<InstallAttempt, 'progress' | 'signal'>,
   step: () => Promise<T>,
 ): Promise<T> {
-  const bytesCompleted = () => progress.files().reduce((sum, file) => sum + file.bytesCompleted, 0)
+  const bytesCompleted = () => bytesCompletedOf(progress.files())
   for (let attempts = 1; ; attempts++) {
     const before = bytesCompleted()
     try {

@@ -13,6 +13,8 @@ const kinds = {
   invalid_encrypted_content: { status: 400, type: 'invalid_request_error' },
   tool_not_supported: { status: 400, type: 'invalid_request_error' },
   context_length_exceeded: { status: 400, type: 'invalid_request_error' },
+  // A hook of the operator refused the request or the output.
+  content_refused: { status: 400, type: 'invalid_request_error' },
   request_timeout: { status: 408, type: 'invalid_request_error' },
   method_not_allowed: { status: 405, type: 'invalid_request_error' },
   upgrade_required: { status: 426, type: 'invalid_request_error' },
@@ -43,6 +45,8 @@ const kinds = {
   // The gateway
   internal_error: { status: 500, type: 'server_error' },
   service_unavailable: { status: 503, type: 'server_error' },
+  // A hook of the operator did not answer.
+  content_check_failed: { status: 503, type: 'server_error' },
   draining: { status: 503, type: 'server_error' },
   worker_lost: { status: 500, type: 'server_error' },
   too_many_streams: { status: 503, type: 'server_error' },

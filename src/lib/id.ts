@@ -9,17 +9,19 @@ const charsPerId = 26
 const idsPerBlock = 256
 
 const codes = Buffer.from(alphabet, 'latin1')
-/** Random characters. */
-const block = Buffer.alloc(charsPerId * idsPerBlock)
-let used = block.length
+const random = Buffer.alloc(charsPerId * idsPerBlock)
+/** Random characters; a slice of a text costs less than a text of its own. */
+let block = ''
+let used = random.length
 
 /** A new unguessable id: `newId('resp_')` is `resp_` and 26 random characters. */
 export function newId(prefix: string): string {
-  if (used === block.length) {
-    crypto.getRandomValues(block)
-    for (let at = 0; at < block.length; at++) block[at] = codes[(block[at] ?? 0) & 31] ?? 0
+  if (used === random.length) {
+    crypto.getRandomValues(random)
+    for (let at = 0; at < random.length; at++) random[at] = codes[(random[at] ?? 0) & 31] ?? 0
+    block = random.toString('latin1')
     used = 0
   }
   used += charsPerId
-  return prefix + block.toString('latin1', used - charsPerId, used)
+  return prefix + block.slice(used - charsPerId, used)
 }

@@ -11,7 +11,13 @@ declare const SLUICE_FORM: 'bundle' | 'binary'
 const form = typeof SLUICE_FORM === 'undefined' ? 'source' : SLUICE_FORM
 
 /** The parts of this program that run in processes of their own; `src/cli.ts` starts them. */
-export type Role = 'worker' | 'extract-text' | 'run-model' | 'create-database'
+export type Role =
+  | 'worker'
+  | 'extract-text'
+  | 'run-model'
+  | 'run-encoder'
+  | 'recognise-speech'
+  | 'create-database'
 
 const entry = new URL(form === 'source' ? '../main.ts' : './main.js', import.meta.url)
 

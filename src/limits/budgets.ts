@@ -224,7 +224,7 @@ function usedUp({ owner, counter, limit }: UsedUp, at: Date): AppError {
 }
 
 /** The start of the next day or month, in UTC. */
-function resetOf(period: string): Date {
+export function resetOf(period: string): Date {
   const [year = 0, month = 1, day] = period.split('-').map(Number)
   const reset = day === undefined ? Date.UTC(year, month, 1) : Date.UTC(year, month - 1, day + 1)
   return new Date(reset)

@@ -53,6 +53,7 @@ export function createLimits(options: CreateLimitsOptions) {
     ...admission,
     admit: withWaiting(admit, sleep),
     meters,
+    isShared,
     async close() {
       await leases?.close()
     },

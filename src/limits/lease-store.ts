@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
+import { databaseUnavailable } from '#lib/errors.ts'
 
 /** What a process reports and wants of a limit per period. */
 export type RateAsk = {
@@ -45,11 +46,23 @@ export function createLeaseStore(
   { processId, leaseMs }: { processId: string; leaseMs: number },
 ) {
   const query = createQueryRunner()
+  /** The transaction of an exchange that its process has given up on waits for the lock. */
+  let isPending = false
   return {
-    /** Renews the leases of this process, and changes these. */
-    exchange: (rates: readonly RateAsk[], slots: readonly SlotAsk[]): Promise<Answer> =>
-      query(() =>
-        drizzle.transaction(async (transaction) => {
+    /**
+     * Renews the leases of this process, and changes these. `holding`: frees all slots but these, which
+     * an earlier exchange may have taken after this process had given up on it; null: frees none.
+     */
+    exchange: (
+      rates: readonly RateAsk[],
+      slots: readonly SlotAsk[],
+      holding: readonly string[] | null,
+    ): Promise<Answer> =>
+      query(async () => {
+        // Each further one would hold a connection, until none is left for requests.
+        if (isPending) throw databaseUnavailable(new Error('an earlier exchange is pending'))
+        isPending = true
+        const exchanged = drizzle.transaction(async (transaction): Promise<Answer> => {
           const run = async <Row>(statement: SQL) =>
             (await transaction.execute(statement)) as unknown as Row[]
           await run(sql`select pg_advisory_xact_lock(hashtextextended('limits', 0))`)
@@ -62,13 +75,17 @@ export function createLeaseStore(
               values (${processId}, clock_timestamp() + ${leaseMs} * interval '1 millisecond')
               on conflict (id) do update set expires_at = excluded.expires_at)
             select count(*)::int + 1 as processes from limit_process where id <> ${processId}`)
+          if (holding !== null) await run(freeOthers(processId, holding))
           return {
             processes: row?.processes ?? 1,
             rates: rates.length === 0 ? [] : await run(leaseUnits(rates)),
             slots: slots.length === 0 ? [] : await run(leaseSlots(processId, slots)),
           }
-        }),
-      ),
+        })
+        return exchanged.finally(() => {
+          isPending = false
+        })
+      }),
 
     /** Frees everything that this process holds. */
     leave: () =>
@@ -113,6 +130,12 @@ function leaseUnits(asks: readonly RateAsk[]): SQL {
       on conflict (key) do update set
         used = excluded.used, updated_at = excluded.updated_at, idle_at = excluded.idle_at)
     select key, granted, reported + granted as used from leased`
+}
+
+function freeOthers(processId: string, holding: readonly string[]): SQL {
+  return sql`
+    delete from limit_slot where process_id = ${processId} and key not in (
+      select value from json_array_elements_text(${JSON.stringify(holding)}::json))`
 }
 
 /** Slots in use stay held even above a limit that was lowered. */

@@ -13,6 +13,8 @@ const renewalsPerLease = 6
 const idleMs = 1_000
 /** All processes together keep at most this part of a limit in reserve. */
 const reservePart = 1 / 20
+/** Slots above so many reserves are returned at once, others with the next renewal. */
+const returnedAboveReserves = 2
 /** Units that other processes return are noticed after this time. */
 const emptyMaxMs = 250
 /** The slot of a call that has just ended may be on its way back. */
@@ -53,6 +55,8 @@ export function createLeases(deps: {
   let isClosed = false
   /** Whether the database knows of this process. */
   let isRegistered = false
+  /** The next exchange frees the slots that this process does not know to hold. */
+  let isRenewal = false
 
   const reserveOf = ({ limit }: { limit: number }) => Math.floor((limit * reservePart) / processes)
 
@@ -136,11 +140,13 @@ export function createLeases(deps: {
     const askedAtMs = clockMs()
     const rateAsks = [...dueRates].flatMap((meter) => askRate(meter, askedAtMs) ?? [])
     const slotAsks = [...dueSlots].flatMap((meter) => askSlot(meter, askedAtMs) ?? [])
+    const holding = isRenewal ? [...slots].filter(isHolding).map(({ key }) => key) : null
     dueRates.clear()
     dueSlots.clear()
     try {
-      const answer = await store.exchange(rateAsks, slotAsks)
+      const answer = await store.exchange(rateAsks, slotAsks, holding)
       isRegistered = true
+      if (holding !== null) isRenewal = false
       endOutage()
       adopt(answer, askedAtMs)
       deps.onExchange('ok')
@@ -188,6 +194,7 @@ export function createLeases(deps: {
     // A process without shares counts, too: in an outage it has its part of each limit.
     if (!isRegistered && !deps.isConfigured()) return
     renewals++
+    isRenewal = true
     addAll()
     await soon()
     if (renewals % sweepEveryRenewals === 0) await store.sweep()
@@ -254,7 +261,9 @@ export function createLeases(deps: {
         isDue = true
       }
       for (const meter of group.slots) {
-        if ((meter.share?.held ?? 0) - meter.inUse <= reserveOf(meter)) continue
+        // A renewal returns what is less: otherwise every end of a call that runs beside others would.
+        const spare = (meter.share?.held ?? 0) - meter.inUse
+        if (spare <= returnedAboveReserves * reserveOf(meter)) continue
         dueSlots.add(meter)
         isDue = true
       }
@@ -272,4 +281,8 @@ export function createLeases(deps: {
       await store.leave().catch(() => {})
     },
   }
+}
+
+function isHolding({ share, inUse }: SlotMeter): boolean {
+  return inUse > 0 || (share?.held ?? 0) > 0
 }

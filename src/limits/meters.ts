@@ -10,7 +10,7 @@ type LimitName = Exclude<keyof LimitValues, 'stored_bytes'>
 const minuteMs = 60_000
 const hourMs = 3_600_000
 
-const periodsMs = {
+export const periodsMs = {
   requests_per_minute: minuteMs,
   input_tokens_per_minute: minuteMs,
   output_tokens_per_minute: minuteMs,

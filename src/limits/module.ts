@@ -3,7 +3,10 @@ import { type Foundation, module } from '#module.ts'
 import { createBudgetStore } from './budget-store.ts'
 import { createBudgets } from './budgets.ts'
 import { createLimits } from './create-limits.ts'
+import { limitEndpoints } from './endpoints.ts'
 import { limitMetrics } from './metrics.ts'
+import { createLimitUses, type LimitUses } from './use.ts'
+import { createUseStore } from './use-store.ts'
 
 /** Limits of callers and models. */
 export const limitsModule = module({
@@ -46,12 +49,21 @@ export const limitsModule = module({
       onExchange: (outcome) => exchanges.add(1, outcome),
     })
     metrics.gauge(limitMetrics.meters, limits.meters.size)
+    const limitUses = createLimitUses({
+      meters: limits.isShared ? null : limits.meters,
+      limits: () => settings.current().limits,
+      budgets: () => settings.current().budgets,
+      store: createUseStore(database),
+      clockMs,
+      now,
+    })
     return {
-      services: { limits, budgets },
+      services: { limits, budgets, limitUses },
       async close() {
         await limits.close()
         await budgets.close()
       },
     }
   },
+  endpoints: (services: Foundation & { limitUses: LimitUses }) => limitEndpoints(services),
 })

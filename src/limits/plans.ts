@@ -47,7 +47,7 @@ type CachedPlans = {
 /** Models of one principal with a plan; further ones start over. */
 const plansPerPrincipalMax = 256
 
-const limitNames = Object.keys(limitValues.properties) as readonly (keyof LimitValues)[]
+export const limitNames = Object.keys(limitValues.properties) as readonly (keyof LimitValues)[]
 
 export type Plans = ReturnType<typeof createPlans>
 
@@ -150,21 +150,35 @@ export function hasValues(scopes: Readonly<Record<string, object>>): boolean {
   return Object.values(scopes).some((values) => Object.keys(values).length > 0)
 }
 
-/**
- * The limits of a user, each by itself: that of the user, or the most generous of the groups that set
- * it, or the default.
- */
-function limitsOfUser(
+/** Where a limit of a user comes from: their own entry, a group, or the defaults. */
+export type LimitGrant = {
+  readonly max: number
+  readonly from: { readonly scope: 'user' | 'group' | 'default'; readonly id: string | null }
+}
+
+/** One limit of a user; null: unlimited. Of several groups, the most generous holds. */
+export function grantOf(
   { default: everyone, group, user }: LimitScopes,
-  { userId, groups }: RequestPrincipal,
-): LimitValues {
-  const own = user[userId] ?? {}
-  const ofGroups = groups.flatMap((name) => group[name] ?? [])
+  { userId, groups }: Pick<RequestPrincipal, 'userId' | 'groups'>,
+  name: keyof LimitValues,
+): LimitGrant | null {
+  const own = user[userId]?.[name]
+  if (own !== undefined) return { max: own, from: { scope: 'user', id: userId } }
+  let found: LimitGrant | null = null
+  for (const id of groups) {
+    const max = group[id]?.[name]
+    if (max !== undefined && max > (found?.max ?? -1)) found = { max, from: { scope: 'group', id } }
+  }
+  if (found !== null) return found
+  const { [name]: max } = everyone
+  return max === undefined ? null : { max, from: { scope: 'default', id: null } }
+}
+
+function limitsOfUser(scopes: LimitScopes, principal: RequestPrincipal): LimitValues {
   const limits: Partial<Record<keyof LimitValues, number>> = {}
   for (const name of limitNames) {
-    const values = ofGroups.flatMap((values) => values[name] ?? [])
-    const limit = own[name] ?? (values.length > 0 ? Math.max(...values) : everyone[name])
-    if (limit !== undefined) limits[name] = limit
+    const grant = grantOf(scopes, principal, name)
+    if (grant !== null) limits[name] = grant.max
   }
   return limits
 }

@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import type { CallableAgents } from '#agents/callable-agents.ts'
 import { computeEnvironment } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
@@ -9,7 +8,8 @@ import { createTokenCounter } from '#inference/token-count/counter.ts'
 import { createTransport } from '#inference/transport/create-transport.ts'
 import { adapters as adaptersByKind } from '#inference/upstreams/index.ts'
 import { createLlama } from '#inference/upstreams/llama/adapter.ts'
-import { createLayout } from '#installer/layout.ts'
+import { createOnnx } from '#inference/upstreams/onnx/adapter.ts'
+import { createLayout, modelsFolder as modelsFolderOf } from '#installer/layout.ts'
 import { createLibrary } from '#installer/library.ts'
 import { readDescriptors, streamsWithin } from '#lib/descriptors.ts'
 import type { Foundation } from '#module.ts'
@@ -22,6 +22,8 @@ import { llamaFolder } from './llama-config.ts'
 import { createModelAccess } from './model-access.ts'
 import { createModelResolver } from './model-resolver.ts'
 import { createModelNames } from './names.ts'
+import { onnxFolder } from './onnx-config.ts'
+import { onnxModels } from './onnx-models.ts'
 import { startRouting } from './start-routing.ts'
 import { configuredUpstreams } from './upstreams.ts'
 
@@ -59,7 +61,7 @@ export function startCallPath(
     log,
     onResponse: callReport.upstreamAnswered,
   })
-  const modelsFolder = config.installer.folder ?? join(config.data, 'models')
+  const modelsFolder = modelsFolderOf(config)
   const installed = createLibrary(createLayout(modelsFolder), log)
   const llama = createLlama({
     models: () => ggufModels(installed),
@@ -67,7 +69,13 @@ export function startCallPath(
     environment: computeEnvironment(),
     log,
   })
-  const adapters = { ...adaptersByKind, llama }
+  const onnx = createOnnx({
+    models: () => onnxModels(installed),
+    settings: { ...config.onnx, packageFolder: onnxFolder(config) },
+    environment: computeEnvironment(),
+    log,
+  })
+  const adapters = { ...adaptersByKind, llama, onnx }
   const modelNames = createModelNames(config.compat)
   const access = createModelAccess(modelNames, needs.accessRules)
   const catalogue = createCatalogue({
@@ -109,9 +117,13 @@ export function startCallPath(
       transport,
       upstreams: () => upstreams,
       modelsFolder,
-      llama,
+      /** The current uses of an installed model, as sentences. */
+      async usesOfModel(installedAs: string): Promise<readonly string[]> {
+        return (await Promise.all([llama, onnx].map((each) => each.usesOf(installedAs)))).flat()
+      },
       catalogue,
       router,
+      waitingCalls: routing.waitingCalls,
       modelNames,
       tokenCounter,
       modelResolver: createModelResolver({ catalogue, access, agents, names: modelNames, log }),
@@ -127,7 +139,7 @@ export function startCallPath(
       tokenCounter.close()
       routing.close()
       catalogue.close()
-      await llama.close()
+      await Promise.all([llama.close(), onnx.close()])
       transport.close()
     },
   }

@@ -37,6 +37,10 @@ export function collectModels(deps: CatalogueSources, listings: readonly Listing
         entry.id,
         known === undefined ? listedModel(entry, target) : withTarget(known, target),
       )
+      const model = models.get(entry.id)
+      for (const alias of entry.aliases ?? []) {
+        if (model !== undefined && !configured.has(alias)) aliases.set(alias, model)
+      }
     }
   }
   for (const { name, aliases: others, fallbacks } of deps.config.model) {
@@ -108,12 +112,12 @@ function configuredModel(entry: ModelConfig, upstreams: readonly ConfiguredUpstr
 function listedModel(listed: UpstreamModel, target: Target): Model {
   return {
     id: listed.id,
-    mode: 'generate',
+    mode: listed.mode ?? 'generate',
     capabilities: listed.capabilities ?? [],
     contextWindow: listed.contextWindow,
     created: listed.created ?? 0,
     ownedBy: listed.ownedBy ?? target.upstream.name,
-    aliases: [],
+    aliases: listed.aliases ?? [],
     targets: [target],
     isRestricted: target.groups !== undefined,
   }

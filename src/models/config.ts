@@ -5,6 +5,7 @@ import type { Config } from '#config/schema.ts'
 import { healthKeys } from './health-config.ts'
 import { llamaKeys, localUpstreamName } from './llama-config.ts'
 import { configuredTargets, modelEntry } from './model-config.ts'
+import { onnxKeys, onnxUpstreamName } from './onnx-config.ts'
 import { accessRules, upstreamEntry } from './upstream-config.ts'
 
 /** The keys of models and of requests to their upstreams. */
@@ -106,6 +107,7 @@ export const modelsKeys = {
   ),
   ...healthKeys,
   ...llamaKeys,
+  ...onnxKeys,
   tokens: section('Counting input tokens.', {
     tokenizer: choice(
       'Built-in tokenizer for models without one; uses 100 MB after the first count.',
@@ -149,9 +151,10 @@ function* upstreamNameFaults({ upstream }: Config): Generator<string> {
   }
 }
 
-function* modelFaults({ model, upstream, llama }: Config): Generator<string> {
+function* modelFaults({ model, upstream, llama, onnx }: Config): Generator<string> {
   const upstreams = new Set(upstream.map(({ name }) => name))
   if (llama.enabled) upstreams.add(localUpstreamName)
+  if (onnx.enabled) upstreams.add(onnxUpstreamName)
   const names = new Set<string>()
   for (const [at, entry] of model.entries()) {
     const { name, aliases, tokenizer } = entry

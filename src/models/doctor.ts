@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import type { Config, ModelConfig } from '#config/schema.ts'
 import type { CheckGroup, CheckInputs } from '#doctor/check.ts'
 import { clockFinding } from '#doctor/clock.ts'
@@ -7,15 +6,12 @@ import { placeOf, reasonOf } from '#doctor/format.ts'
 import type { Transport } from '#inference/transport.ts'
 import type { Upstream } from '#inference/upstream.ts'
 import { type Adapters, adapters, isRemote } from '#inference/upstreams/index.ts'
-import {
-  installCommand,
-  packageFault,
-  packageName,
-  packageVersion,
-} from '#inference/upstreams/llama/package.ts'
+import * as llama from '#inference/upstreams/llama/package.ts'
+import * as onnx from '#inference/upstreams/onnx/package.ts'
 import type { ConfiguredUpstream } from '#models/catalogue.ts'
-import { localUpstreamName } from '#models/llama-config.ts'
+import { llamaFolder, localUpstreamName } from '#models/llama-config.ts'
 import { configuredTargets } from '#models/model-config.ts'
+import { onnxFolder, onnxUpstreamName } from '#models/onnx-config.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
 
 /** In addition to the timeout of a list. */
@@ -64,7 +60,9 @@ async function ask(
   const { config, transport } = inputs
   const { name } = upstream
   const adapter = adaptersByKind[upstream.kind]
-  if (adapter === undefined) return { name, models: null, findings: [localFinding(name, config)] }
+  if (adapter === undefined) {
+    return { name, models: null, findings: [localFinding(upstream, config)] }
+  }
   const seen: ResponseFacts = { status: null, clockAheadMs: null }
   const listing = (models: readonly string[] | null, finding: Finding) => {
     const { clockAheadMs } = seen
@@ -127,13 +125,14 @@ function answered(
   return warn(check, detail, 'Load a model there, or name its models in this [[upstream]].')
 }
 
-/** The local model runtime is installed separately. */
-function localFinding(name: string, { data, llama }: CheckInputs['config']): Finding {
+/** The runtimes of local models are installed separately. */
+function localFinding({ name, kind }: Upstream, config: CheckInputs['config']): Finding {
   const check = `upstream "${name}"`
-  const isInstalled = packageFault(llama.packageFolder ?? join(data, 'llama')) === null
-  return isInstalled
-    ? ok(check, `runs installed models with ${packageName} ${packageVersion}`)
-    : skip(check, `run "${installCommand}" to use installed models`)
+  const runtime = kind === 'onnx' ? onnx : llama
+  const folder = kind === 'onnx' ? onnxFolder(config) : llamaFolder(config)
+  return runtime.packageFault(folder) === null
+    ? ok(check, `runs installed models with ${runtime.packageName} ${runtime.packageVersion}`)
+    : skip(check, `run "${runtime.installCommand}" to use installed models`)
 }
 
 function failed(
@@ -194,7 +193,7 @@ function fallbackFindings(
   models: readonly ModelConfig[],
   listings: readonly UpstreamListing[],
 ): Finding[] {
-  if (listings.some(({ name, models }) => models === null && name !== localUpstreamName)) return []
+  if (listings.some(({ name, models }) => models === null && !localNames.has(name))) return []
   const known = new Set([
     ...models.flatMap(({ name, aliases }) => [name, ...aliases]),
     ...listings.flatMap((listing) => listing.models ?? []),
@@ -212,16 +211,23 @@ function fallbackFindings(
   )
 }
 
-type Named = Pick<Config, 'model' | 'retrieval'>
+/** Models that are installed later may be fallbacks; these upstreams have no list here. */
+const localNames: ReadonlySet<string> = new Set([localUpstreamName, onnxUpstreamName])
 
-function embeddingFinding({ model, retrieval }: Named): Finding {
+type Named = Pick<Config, 'model' | 'retrieval' | 'data' | 'onnx'>
+
+function embeddingFinding(config: Named): Finding {
+  const { model, retrieval } = config
   const check = 'embedding model'
   const name = retrieval.embeddingModel
-  if (name !== 'local-hash') return modeFinding(model, { check, name, mode: 'embed' })
+  const hasRuntime = onnx.packageFault(onnxFolder(config)) === null
+  if (name === 'local' && hasRuntime) return ok(check, 'the model installed last on this machine')
+  const isBuiltIn = name === 'local-hash' || name === 'local'
+  if (!isBuiltIn) return modeFinding(model, { check, name, mode: 'embed' })
   return warn(
     check,
     'the built-in local-hash, which matches words and not meanings',
-    'For semantic search, set retrieval.embedding_model (SLUICE_EMBEDDING_MODEL) to a [[model]] with mode = "embed".',
+    `For semantic search, run "${onnx.installCommand}", or set retrieval.embedding_model (SLUICE_EMBEDDING_MODEL) to a [[model]] with mode = "embed".`,
   )
 }
 
@@ -232,7 +238,7 @@ function rerankFinding({ model, retrieval }: Named): Finding {
   return modeFinding(model, { check, name, mode: 'rerank' })
 }
 
-/** A model that is only listed by an upstream has the mode `generate`. */
+/** A model that is only listed by a remote upstream has the mode `generate`. */
 function modeFinding(
   models: readonly ModelConfig[],
   { check, name, mode }: { check: string; name: string; mode: 'embed' | 'rerank' },

@@ -1,5 +1,5 @@
 import { basename, resolve } from 'node:path'
-import type { LocalModel } from '#inference/upstreams/llama/model-files.ts'
+import type { LocalModel } from '#inference/local-models/local-model.ts'
 import type { InstalledFile, InstalledModel, InstalledModels } from '#installer/library.ts'
 
 /**
@@ -17,6 +17,20 @@ export async function ggufModels(installed: InstalledModels): Promise<readonly L
       bytes,
     }))
   })
+}
+
+/** Quantisations, the best compromise of size and quality first. */
+const preferred = [/q4_k_m/i, /q4_k/i, /q4/i, /q5/i, /q6/i, /q8/i]
+
+/** One model of a repository, with all of its parts; it may hold the same in many quantisations. */
+export function chooseGguf<F extends { readonly path: string }>(files: readonly F[]): readonly F[] {
+  const weights = files.filter(
+    ({ path }) => /\.gguf$/i.test(path) && !projector.test(basename(path)),
+  )
+  const names = [...new Set(weights.map(({ path }) => nameWithoutPart(path)))]
+  const best = preferred.flatMap((pattern) => names.filter((name) => pattern.test(basename(name))))
+  const [chosen] = [...best, ...names]
+  return weights.filter(({ path }) => nameWithoutPart(path) === chosen)
 }
 
 /** A large model is split into parts, and loaded by the first: `…-00001-of-00003.gguf`. */

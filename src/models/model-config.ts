@@ -19,7 +19,7 @@ const modelTarget = entry('An upstream that serves a model.', {
 /** A `[[model]]` of the file. */
 export const modelEntry = entry('A model with a name that you choose.', {
   name: text('Name that callers use.'),
-  mode: choice('What the model does.', ['generate', 'embed', 'rerank', 'transcribe']),
+  mode: choice('What the model does.', ['generate', 'embed', 'rerank', 'transcribe', 'speak']),
   upstreams: Type.Array(Type.String({ minLength: 1 }), {
     description: 'Upstreams that serve the model, in order of preference.',
     default: [],

@@ -110,6 +110,9 @@ export function createModelResolver(deps: ModelResolverDeps) {
         ? catalogue.find(principal, name) !== undefined
         : access.isListed(principal, [name]),
 
+    /** Whether a model has this name or alias, also one that a principal may not use. */
+    isKnown: catalogue.has,
+
     /** The first model that generates text and that everyone may use. */
     firstOpenModel: (): string | undefined =>
       catalogue

@@ -1,5 +1,6 @@
 import type { CallableAgents } from '#agents/callable-agents.ts'
 import type { Audit } from '#audit/store.ts'
+import type { Generate } from '#inference/inference.ts'
 import { callMetrics, genAiMetrics, keyMetrics, queueMetrics } from '#inference/metrics.ts'
 import type { Limits } from '#limits/admission.ts'
 import { type Foundation, module } from '#module.ts'
@@ -25,19 +26,25 @@ export const modelsModule = module({
     needs: Foundation & {
       audit: Audit
       callableAgents: CallableAgents
+      guardGenerate: (generate: Generate) => Generate
       limits: Limits
       usageLedger: Ledger | null
     },
   ) {
-    const { limits, settings } = needs
+    const { guardGenerate, limits, settings } = needs
     const callPath = startCallPath({
       ...needs,
       admit: limits.admit,
       accessRules: () => settings.current().models.access,
     })
     const drains = await createDrains({ ...needs, router: callPath.services.router })
+    const { inference } = callPath.services
     return {
-      services: { ...callPath.services, drains },
+      services: {
+        ...callPath.services,
+        inference: { ...inference, generate: guardGenerate(inference.generate) },
+        drains,
+      },
       reload: (next) => () => callPath.reload(next),
       async close() {
         await drains.close()

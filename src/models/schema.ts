@@ -29,7 +29,7 @@ export const modelRecord = Type.Object(
     name: Type.Optional(Type.String({ description: 'Of an agent.' })),
     description: Type.Optional(nullable(Type.String(), 'Of an agent.')),
     mode: oneOf(
-      ['generate', 'embed', 'rerank', 'transcribe'],
+      ['generate', 'embed', 'rerank', 'transcribe', 'speak'],
       'The kind of requests that the model serves.',
     ),
     capabilities: Type.Array(Type.String(), {

@@ -1,5 +1,5 @@
 import type { Config } from '#config/schema.ts'
-import { createCallQueue } from '#inference/fair-queue/call-queue.ts'
+import { type CallQueue, createCallQueue } from '#inference/fair-queue/call-queue.ts'
 import { createQueueReport } from '#inference/fair-queue/queue-report.ts'
 import { createProbes } from '#inference/routing/probes.ts'
 import { createRouter, type Router } from '#inference/routing/router.ts'
@@ -36,6 +36,7 @@ export function startRouting({
   log: Pick<Log, 'info' | 'warn'>
 }): {
   router: Router
+  waitingCalls: CallQueue['waiting']
   /** Changes to the upstreams of another configuration. */
   reload(next: Config, upstreams: readonly ConfiguredUpstream[]): void
   close(): void
@@ -74,6 +75,7 @@ export function startRouting({
   timer.unref()
   return {
     router,
+    waitingCalls: queue.waiting,
     reload(next, nextUpstreams) {
       warnOfFewSlots(next, log)
       Object.assign(queueSettings, next.queue)

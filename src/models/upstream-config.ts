@@ -42,7 +42,7 @@ const quirks = {
     false,
   ),
   vendorFields: flag(
-    'Whether prompt_cache_key, safety_identifier, service_tier and billing texts may be sent.',
+    'Whether prompt_cache_key, prompt_cache_options, safety_identifier, service_tier, async tools and billing texts may be sent.',
     false,
   ),
   files: flag('Whether the upstream accepts content parts of type file, or documents.', false),
@@ -92,7 +92,7 @@ export const upstreamEntry = entry('An inference endpoint behind the gateway.', 
   name: text('Unique name, used in logs and [[model]] entries.'),
   url: Type.Optional(
     text(
-      'Base URL including /v1 (optional for api = "messages"). Not used by api = "demo" and "llama".',
+      'Base URL including /v1 (optional for api = "messages"). Not used by api = "demo", "llama" and "onnx".',
     ),
   ),
   // The registry of adapters knows the values and checks them: `upstreamFaults`.

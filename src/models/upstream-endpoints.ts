@@ -1,39 +1,19 @@
 import { type CallerContext, type Endpoint, endpoint, json } from '#api/endpoint.ts'
 import { instantExample } from '#api/shapes.ts'
-import type { Router } from '#inference/routing/router.ts'
 import type { UpstreamState } from '#inference/routing/state.ts'
 import { AppError } from '#lib/errors.ts'
 import { percentDecoded } from '#lib/url.ts'
-import type { Catalogue } from './catalogue.ts'
-import type { Drains } from './drains.ts'
-import {
-  renderUpstream,
-  type UpstreamRecord,
-  upstreamList,
-  upstreamRecord,
-} from './upstream-record.ts'
+import { upstreamExample as example, upstreamList, upstreamRecord } from './upstream-record.ts'
+import { createUpstreamReport, type UpstreamReportDeps } from './upstream-report.ts'
 
 const common = { permission: 'can_manage_models', tag: 'Upstreams' } as const
 
-export type UpstreamEndpointDeps = {
-  router: Router
-  catalogue: Catalogue
-  drains: Drains
-  now: () => Date
-}
+export type UpstreamEndpointDeps = UpstreamReportDeps
 
 /** What the worker that responds knows about its upstreams, and taking them out of service. */
-export function upstreamEndpoints({
-  router,
-  catalogue,
-  drains,
-  now,
-}: UpstreamEndpointDeps): Endpoint[] {
-  const render = (upstream: UpstreamState): UpstreamRecord =>
-    renderUpstream(upstream, drains.of(upstream.upstream.name), {
-      nowMs: router.nowMs(),
-      now: now(),
-    })
+export function upstreamEndpoints(deps: UpstreamEndpointDeps): Endpoint[] {
+  const { router, drains } = deps
+  const report = createUpstreamReport(deps)
   const require = (encoded: string): UpstreamState => {
     const name = percentDecoded(encoded)
     for (const upstream of router.upstreams()) if (upstream.upstream.name === name) return upstream
@@ -46,7 +26,7 @@ export function upstreamEndpoints({
   ) => {
     const upstream = require(name)
     await change(context, upstream.upstream.name)
-    return render(upstream)
+    return report.of(upstream)
   }
   const params = { name: 'The name of the upstream.' }
   const errors = { not_found: 'There is no upstream "gpu-9".' }
@@ -58,7 +38,7 @@ export function upstreamEndpoints({
       ...common,
       summary: 'List the upstreams',
       description: `State, load and latency of each upstream and its models. Every worker learns by itself,
-so this is what the worker that responds knows; the metrics of all workers have the same numbers.`,
+so this is what the worker that responds knows; \`GET /v1/traffic\` has that of all workers.`,
       responses: {
         200: {
           description: 'The upstreams, in the order of the configuration.',
@@ -66,10 +46,7 @@ so this is what the worker that responds knows; the metrics of all workers have 
         },
       },
       handle() {
-        // Also models without requests so far.
-        for (const target of catalogue.targets()) router.stateOf(target)
-        const data = [...router.upstreams()].map(render)
-        return { object: 'list', worker: String(process.pid), data }
+        return { object: 'list', worker: String(process.pid), data: report.all() }
       },
     }),
 
@@ -105,27 +82,6 @@ with 503.`,
   ]
 }
 
-const healthy = {
-  state: 'available',
-  consecutive_failures: 0,
-  ejections: 0,
-  ejected_until: null,
-} as const
-const example = {
-  object: 'upstream',
-  name: 'gpu-1',
-  api: 'chat',
-  ...healthy,
-  in_flight: 3,
-  max_in_flight: null,
-  queued: 0,
-  requests: 5_120,
-  failures: 4,
-  last_failure: { kind: 'upstream_overloaded', at: instantExample },
-  drained_at: null,
-  drained_by: null,
-  models: [{ model: 'llama-3.3-70b', ...healthy, first_event_ms: 240, response_ms: 1_850 }],
-} as const
 const drained = {
   state: 'draining',
   drained_at: instantExample,

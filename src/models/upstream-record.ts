@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { nullable } from '#api/shapes.ts'
+import { instantExample, nullable } from '#api/shapes.ts'
 import {
   stateOfModel,
   stateOfUpstream,
@@ -129,4 +129,26 @@ function rounded(ms: number | null): number | null {
 
 function dateOf(atMs: number, { nowMs, now }: Times): string {
   return new Date(now.getTime() + atMs - nowMs).toISOString()
+}
+
+const healthy = {
+  state: 'available',
+  consecutive_failures: 0,
+  ejections: 0,
+  ejected_until: null,
+} as const
+export const upstreamExample: UpstreamRecord = {
+  object: 'upstream',
+  name: 'gpu-1',
+  api: 'chat',
+  ...healthy,
+  in_flight: 3,
+  max_in_flight: null,
+  queued: 0,
+  requests: 5_120,
+  failures: 4,
+  last_failure: { kind: 'upstream_overloaded', at: instantExample },
+  drained_at: null,
+  drained_by: null,
+  models: [{ model: 'llama-3.3-70b', ...healthy, first_event_ms: 240, response_ms: 1_850 }],
 }

@@ -3,20 +3,29 @@ import type { Config } from '#config/schema.ts'
 import { requireUpstreamKind, type UpstreamKind } from '#inference/upstreams/index.ts'
 import type { ConfiguredUpstream } from './catalogue.ts'
 import { localUpstreamName } from './llama-config.ts'
+import { onnxUpstreamName } from './onnx-config.ts'
 import { upstreamEntry } from './upstream-config.ts'
 
 /**
- * The upstreams of the configuration, or the built-in demo if there are none, plus the one for models
- * on this machine unless the configuration has it.
+ * The upstreams of the configuration, or the built-in demo if there are none, plus those for models
+ * on this machine unless the configuration has them.
  */
 export function configuredUpstreams({
   upstream: configured,
   llama,
-}: Pick<Config, 'upstream'> & { llama: Pick<Config['llama'], 'enabled'> }): ConfiguredUpstream[] {
-  const hasLocal = configured.some(({ name, api }) => api === 'llama' || name === localUpstreamName)
+  onnx,
+}: Pick<Config, 'upstream'> & {
+  llama: Pick<Config['llama'], 'enabled'>
+  onnx: Pick<Config['onnx'], 'enabled'>
+}): ConfiguredUpstream[] {
+  const has = (kind: UpstreamKind, reserved: string) =>
+    configured.some(({ name, api }) => api === kind || name === reserved)
   const entries = [
     ...(configured.length === 0 ? [builtIn('demo', 'demo')] : configured),
-    ...(llama.enabled && !hasLocal ? [builtIn(localUpstreamName, 'llama')] : []),
+    ...(llama.enabled && !has('llama', localUpstreamName)
+      ? [builtIn(localUpstreamName, 'llama')]
+      : []),
+    ...(onnx.enabled && !has('onnx', onnxUpstreamName) ? [builtIn(onnxUpstreamName, 'onnx')] : []),
   ]
   return entries.map((entry) => ({
     upstream: {

@@ -15,7 +15,7 @@ export const metricsKeys = {
         minimum: 0,
         maximum: 65_535,
         description:
-          'Serves /metrics on this port too, from the supervisor: also while workers are overloaded or stopped.',
+          'Serves /metrics, /livez and /readyz on this port too, as plain HTTP from the supervisor: also while workers are overloaded or stopped.',
         env: 'SLUICE_METRICS_PORT',
       }),
     ),

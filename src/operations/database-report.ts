@@ -9,21 +9,26 @@ import { databaseMetrics } from './metrics.ts'
 const pingMsMax = 1_000
 const millisPerSecond = 1_000
 
-export function addDatabaseMetrics(
-  metrics: MetricRegistry,
-  database: Pick<Database, 'ping'>,
-): void {
+export type DatabaseHealth = ReturnType<typeof watchDatabase>
+
+export function watchDatabase(database: Pick<Database, 'ping' | 'kind'>) {
   const singleFlight = createSingleFlight<number | null>()
-  /** In seconds; null: it does not answer. */
-  const ping = () =>
-    singleFlight('', () => {
-      const startedAtMs = performance.now()
-      const answered = database.ping().then(() => performance.now() - startedAtMs)
-      return orAfter(answered, pingMsMax, null).catch(() => null)
-    })
-  metrics.sharedGauge(databaseMetrics.up, async () => ((await ping()) === null ? 0 : 1))
+  return {
+    kind: database.kind,
+    /** The round trip of a ping in milliseconds; null: no response. Concurrent calls share one. */
+    pingMs: () =>
+      singleFlight('', () => {
+        const startedAtMs = performance.now()
+        const responded = database.ping().then(() => performance.now() - startedAtMs)
+        return orAfter(responded, pingMsMax, null).catch(() => null)
+      }),
+  }
+}
+
+export function addDatabaseMetrics(metrics: MetricRegistry, { pingMs }: DatabaseHealth): void {
+  metrics.sharedGauge(databaseMetrics.up, async () => ((await pingMs()) === null ? 0 : 1))
   metrics.sharedGauge(databaseMetrics.ping, async () => {
-    const ms = await ping()
+    const ms = await pingMs()
     return ms === null ? [] : ms / millisPerSecond
   })
   metrics.gauge(databaseMetrics.pending, () => queryCounts().pending)

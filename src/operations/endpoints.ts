@@ -3,7 +3,7 @@ import { type Endpoint, endpoint, json } from '#api/endpoint.ts'
 import type { Config } from '#config/schema.ts'
 import type { Scrape } from '#telemetry/scrape.ts'
 import { notLocal, requireMetricsAccess, wrongToken } from './metrics-access.ts'
-import { metricsResponse } from './metrics-listener.ts'
+import { metricsResponse, probeResponse } from './metrics-listener.ts'
 
 export type OperationsEndpointsDeps = {
   config: { readonly metrics: Pick<Config['metrics'], 'token'> }
@@ -44,10 +44,7 @@ export function operationsEndpoints({
           content: json(statusOf('draining'), { status: 'draining' }),
         },
       },
-      handle: () =>
-        draining()
-          ? Response.json({ status: 'draining' }, { status: 503 })
-          : Response.json({ status: 'ok' }),
+      handle: () => probeResponse(draining() ? 'draining' : 'ok'),
     }),
 
     endpoint({

@@ -12,28 +12,40 @@ export async function metricsResponse(scrape: Scrape, request: Request): Promise
   return new Response(await scrape(format), { headers })
 }
 
+export type Readiness = 'ok' | 'starting' | 'draining'
+
+const paths = ['/metrics', '/livez', '/readyz']
+
+/** The response of `/livez` and `/readyz`. */
+export function probeResponse(status: Readiness): Response {
+  return Response.json({ status }, { status: status === 'ok' ? 200 : 503 })
+}
+
 /**
- * Serves `GET /metrics` in the supervisor. On the port that the workers share, the kernel may hand a
- * scrape to a worker that is stopped or overloaded; this one needs none of them.
+ * Serves `GET /metrics` and probes in the supervisor, as plain HTTP. On the port that the workers share,
+ * the kernel may hand a scrape to a worker that is stopped or overloaded, and TLS may ask for a client
+ * certificate; this one needs none of them.
  */
 export function listenForScrapes(options: {
   host: string
   port: number
   token: string | undefined
   scrape: Scrape
+  readiness: () => Readiness
 }): { readonly port: number } {
-  const { host, port, token, scrape } = options
+  const { host, port, token, scrape, readiness } = options
   const respond = async (request: Request, listening: Bun.Server<undefined>) => {
     const { method } = request
     const { pathname: path } = new URL(request.url)
     try {
-      if (path !== '/metrics')
+      if (!paths.includes(path))
         throw new AppError('not_found', `No such endpoint: ${method} ${path}.`)
       if (method !== 'GET' && method !== 'HEAD') {
         throw new AppError('method_not_allowed', `${path} does not support ${method}; use GET.`, {
           allowedMethods: ['GET'],
         })
       }
+      if (path !== '/metrics') return probeResponse(path === '/livez' ? 'ok' : readiness())
       requireMetricsAccess(token, request, listening.requestIP(request)?.address)
       return await metricsResponse(scrape, request)
     } catch (error) {

@@ -1,7 +1,8 @@
 import { createHttpMetrics, httpMetrics } from '#http/metrics.ts'
 import { createOpenSockets } from '#http/open-sockets.ts'
 import { type Foundation, module } from '#module.ts'
-import { addDatabaseMetrics } from './database-report.ts'
+import { databaseEndpoints } from './database-endpoints.ts'
+import { addDatabaseMetrics, type DatabaseHealth, watchDatabase } from './database-report.ts'
 import { operationsEndpoints } from './endpoints.ts'
 import { databaseMetrics, operationsMetrics } from './metrics.ts'
 
@@ -11,12 +12,16 @@ export const operationsModule = module({
   tags: { Operations: 'Health checks, metrics and documentation.' },
   metrics: [httpMetrics, operationsMetrics, databaseMetrics],
   start({ metrics, draining, database }: Foundation) {
-    addDatabaseMetrics(metrics, database)
+    const databaseHealth = watchDatabase(database)
+    addDatabaseMetrics(metrics, databaseHealth)
     const sockets = createOpenSockets()
     metrics.gauge(operationsMetrics.socketsOpen, sockets.count)
     metrics.gauge(operationsMetrics.socketsBusy, sockets.busy)
     metrics.gauge(operationsMetrics.draining, () => Number(draining()))
-    return { services: { sockets, httpMetrics: createHttpMetrics(metrics) } }
+    return { services: { sockets, databaseHealth, httpMetrics: createHttpMetrics(metrics) } }
   },
-  endpoints: (services: Foundation) => operationsEndpoints(services),
+  endpoints: (services: Foundation & { databaseHealth: DatabaseHealth }) => [
+    ...operationsEndpoints(services),
+    ...databaseEndpoints(services),
+  ],
 })

@@ -1,6 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json } from '#api/endpoint.ts'
 import { actorOf } from '#audit/audit.ts'
+import { type ConfigKey, listConfigKeys } from '#config/key-list.ts'
+import type { Config } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
 import { type ReloadReport, workerStates } from './messages.ts'
 import type { Reloads } from './worker-reloads.ts'
@@ -9,8 +11,28 @@ import type { Reloads } from './worker-reloads.ts'
 const faultsShownMax = 20
 
 /** Reading the configuration file again. */
-export function reloadEndpoints({ reloads }: { reloads: Reloads }): Endpoint[] {
+export function reloadEndpoints({
+  config,
+  reloads,
+}: {
+  config: Config
+  reloads: Reloads
+}): Endpoint[] {
   return [
+    endpoint({
+      method: 'GET',
+      path: '/v1/config/file',
+      permission: 'can_edit_config',
+      tag: 'Configuration',
+      summary: 'List the keys of the configuration file',
+      description: `Every key with its value in this process, without secrets, where the value comes from, and whether a
+change needs a restart. Changes of \`PATCH /v1/config\` are not included.`,
+      responses: {
+        200: { description: 'The keys.', content: json(fileList, fileExample) },
+      },
+      handle: () => ({ object: 'list' as const, data: listConfigKeys(config).map(renderKey) }),
+    }),
+
     endpoint({
       method: 'POST',
       path: '/v1/config/reload',
@@ -34,6 +56,16 @@ reload their own files. Settings of \`PATCH /v1/config\` stay above those of the
       handle: async ({ context }) => render(await reloads.reload(actorOf(context))),
     }),
   ]
+}
+
+function renderKey({ source, isSecret, reloads, ...key }: ConfigKey): Static<typeof fileKey> {
+  return {
+    ...key,
+    source: source?.kind ?? 'default',
+    variable: source?.kind === 'environment' ? source.variable : null,
+    secret: isSecret,
+    restart_required: !reloads,
+  }
 }
 
 function render(report: ReloadReport): Static<typeof reloadRecord> {
@@ -95,6 +127,41 @@ const reloadRecord = Type.Object(
   },
   { $id: 'ConfigReload' },
 )
+
+const fileKey = Type.Object(
+  {
+    key: Type.String({ description: 'As in the file: `retrieval.k`.' }),
+    description: Type.String(),
+    value: anyValue('Without secrets; null: absent.'),
+    default: anyValue('The built-in value; null: none.'),
+    source: Type.Union(
+      [Type.Literal('default'), Type.Literal('file'), Type.Literal('environment')],
+      { description: 'Where the value comes from.' },
+    ),
+    variable: Type.Union([Type.String(), Type.Null()], {
+      description: 'The environment variable that sets it.',
+    }),
+    secret: Type.Boolean({ description: 'The value is never shown.' }),
+    restart_required: Type.Boolean({ description: 'Otherwise a reload of the file changes it.' }),
+  },
+  { $id: 'ConfigFileKey', description: 'A key of the configuration file.' },
+)
+const fileList = Type.Object({ object: Type.Literal('list'), data: Type.Array(fileKey) })
+const fileExample = {
+  object: 'list',
+  data: [
+    {
+      key: 'retrieval.k',
+      description: 'Passages passed to the model.',
+      value: 4,
+      default: 3,
+      source: 'file',
+      variable: null,
+      secret: false,
+      restart_required: false,
+    },
+  ],
+} as const
 
 const example = {
   object: 'config.reload',

@@ -1,5 +1,5 @@
 import { AppError } from '#lib/errors.ts'
-import { endingOf, endOfLog, forceCancel, type LogRendering } from './ending.ts'
+import { endingOf, endOfLog, forceCancel, type StreamRendering } from './ending.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
 import {
   type FrameRange,
@@ -21,12 +21,10 @@ type AccessDeps = {
   findRun(id: string): LocalRun | undefined
   remoteLogs: RemoteLogReader
   streaming: FrameStreamDeps
-  rendering: LogRendering
+  rendering: StreamRendering
   unstored: UnstoredResponses
   /** Notifies this worker and all others. */
   publish(message: ResponseMessage): void
-  /** How long another worker may take to write a response that it has just started. */
-  lagMs: number
 }
 
 /** Sequence numbers are 32-bit integers in the database. */
@@ -41,21 +39,14 @@ const pollsPerNotification = 20
 
 /** Access to responses by id, whichever worker runs them. */
 export function createResponseAccess(deps: AccessDeps) {
-  const { store, lagMs, streaming, unstored } = deps
+  const { store, streaming, unstored } = deps
   const findOwnRun = (ownerId: string, id: string) => {
     const run = deps.findRun(id)
     return run?.ownerId === ownerId ? run : undefined
   }
-  /** Asks twice, because a response that another worker has just started may not be stored yet. */
-  const findTwice = async (ownerId: string, id: string) => {
-    const found = await store.find(ownerId, id)
-    if (found !== undefined || lagMs === 0) return found
-    await Bun.sleep(lagMs)
-    return store.find(ownerId, id)
-  }
   const findStored = async (ownerId: string, id: string) => {
     try {
-      const found = await findTwice(ownerId, id)
+      const found = await store.find(ownerId, id)
       if (found === undefined) unstored.refuse(ownerId, id)
       return found
     } catch (error) {
@@ -106,11 +97,7 @@ export function createResponseAccess(deps: AccessDeps) {
     async remove(ownerId: string, id: string): Promise<boolean> {
       const run = findOwnRun(ownerId, id)
       if (run !== undefined) await run.discard(null)
-      let wasStored = await store.remove(ownerId, id)
-      if (!wasStored && run === undefined && lagMs > 0) {
-        await Bun.sleep(lagMs)
-        wasStored = await store.remove(ownerId, id)
-      }
+      const wasStored = await store.remove(ownerId, id)
       if (wasStored) deps.publish({ what: 'deleted', id })
       return wasStored || run !== undefined
     },
@@ -124,9 +111,16 @@ async function logOf(
   found: FoundResponse,
 ): Promise<EventLog> {
   if (!isTerminal(found.log.status)) return remoteLogs.subscribe(ownerId, found)
-  if (found.log.last < 0) throw streamExpired()
-  const log = createEventLog({ last: found.log.last, charsMax: streaming.charsMax })
-  log.end(await endOfLog(store, found, rendering))
+  const { charsMax } = streaming
+  if (found.log.last >= 0) {
+    const log = createEventLog({ last: found.log.last, charsMax })
+    log.end(await endOfLog(store, found, rendering))
+    return log
+  }
+  if (found.isLogExpired) throw streamExpired()
+  const log = createEventLog({ last: -1, charsMax })
+  log.append(rendering.renderEndedStream(found.object))
+  log.end({ kind: 'complete' })
   return log
 }
 

@@ -102,10 +102,10 @@ export function createBackgroundQueue(deps: BackgroundQueueDeps) {
       const addJob = (transaction: Parameters<Jobs['add']>[0]) => add(transaction, response.id)
       if (!(await store.enqueue(response, { unfinishedMax, addJob }))) throw tooMany(unfinishedMax)
     },
-    /** Starts to run queued responses; a second call replaces `prepare`. */
+    /** Starts to run queued responses. */
     process(given: PrepareQueued) {
+      if (isStopped) return
       prepare = given
-      if (isStopped || processor !== undefined) return
       processor = jobs.process(backgroundQueueName, {
         concurrencyMax: settings.backgroundRunningMax,
         attemptsMax,

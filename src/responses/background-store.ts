@@ -13,7 +13,9 @@ import {
   lastInLog,
   readObject,
   responseRow,
+  rowTimes,
   type StoreOptions,
+  segmentRow,
   writeEnding,
 } from './row-store.ts'
 import type { Ending, OrphanedResponse, QueuedResponse } from './stored.ts'
@@ -66,10 +68,11 @@ export function backgroundTables(
           const isUnfinished = sql`key_id = ${keyId} and status in ('queued', 'in_progress')`
           const unfinished = await transaction.$count(response, isUnfinished)
           if (unfinished >= given.unfinishedMax) return false
-          const row = responseRow(queued, object, { keyId, request }, options)
+          const times = rowTimes(options)
+          const row = responseRow(queued, object, { keyId, request }, times)
           await insertResponses(transaction, [row])
-          await insertItems(transaction, itemRows(queued, 'input', queued.input, options.now()))
-          await insertSegments(transaction, [{ responseId: id, ...segment }])
+          await insertItems(transaction, itemRows(queued, 'input', queued.input, times))
+          await insertSegments(transaction, [segmentRow(id, segment)])
           await given.addJob(transaction)
           return true
         }),

@@ -90,8 +90,16 @@ export const responsesKeys = {
       minimum: 10,
       maximum: 3_600_000,
     }),
+    activeMax: whole('Concurrent responses per connection; further requests are queued.', {
+      default: 16,
+      minimum: 1,
+    }),
+    lanesMax: whole('Distinct values of stream_id per connection.', {
+      default: 32,
+      minimum: 1,
+    }),
     turnsQueuedMax: whole('Queued requests per connection.', {
-      default: 8,
+      default: 32,
       minimum: 0,
     }),
     memoryCharsMax: whole('History of unstored responses kept per connection.', {

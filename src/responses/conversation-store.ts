@@ -11,6 +11,7 @@ import {
   insertConversationItems,
   keyOf,
   readPage,
+  rowText,
   type StoreOptions,
 } from './row-store.ts'
 
@@ -138,15 +139,11 @@ export function createConversations(
   }
 
   function itemRows({ ownerId, id }: ConversationKey, items: readonly StoredItem[], from: number) {
-    const createdAt = now()
-    return items.map((item, index) => ({
-      conversationId: id,
-      position: from + index,
-      itemId: keyOf(item.id),
-      ownerId,
-      json: JSON.stringify(item),
-      createdAt,
-    }))
+    const createdAt = now().toISOString()
+    return items.map((item, index) => {
+      const place = { conversationId: id, position: from + index, itemId: keyOf(item.id) }
+      return rowText({ ...place, ownerId, createdAt }, 'json', JSON.stringify(item))
+    })
   }
 }
 

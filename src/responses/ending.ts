@@ -4,7 +4,7 @@ import type { LogEnd } from './event-log.ts'
 import { countFrames } from './log-segment.ts'
 import type { ResponseObject, StoredItem } from './response.ts'
 import type { ResponseStore } from './store.ts'
-import type { Ending, FoundResponse, OrphanedResponse } from './stored.ts'
+import type { Ending, FoundResponse, LogSegment, OrphanedResponse } from './stored.ts'
 import { notStoredCode } from './unstored.ts'
 
 type RenderTerminalFrames = (object: ResponseObject, nextSequence: number) => string
@@ -24,6 +24,11 @@ export type LogRendering = {
   /** Terminal frames, from this number on, of a response whose log has none. */
   readonly renderTerminalFrames: RenderTerminalFrames
   readonly replayLog: () => LogReplay
+}
+
+export type StreamRendering = LogRendering & {
+  /** The whole stream of an ended response that was created without one. */
+  readonly renderEndedStream: (object: ResponseObject) => LogSegment
 }
 
 /** Characters per read of a stored log. */

@@ -20,10 +20,15 @@ export type LogEnd =
  * The in-memory tail of one response's frames: a ring buffer of the newest segments with any number
  * of readers, each at its own position. Evicted segments are read from the database.
  */
-export function createEventLog(options: { last: number; charsMax: number }) {
+export function createEventLog(options: {
+  last: number
+  charsMax: number
+  /** Readers get nothing until a frame is persisted, or none will be. */
+  isHeld?: boolean
+}) {
   const segments: LogSegment[] = []
   const readers = new Set<LogReader>()
-  let { last } = options
+  let { last, isHeld = false } = options
   let chars = 0
   let persisted = last
   let keepsForReaders = false
@@ -47,8 +52,13 @@ export function createEventLog(options: { last: number; charsMax: number }) {
   const wakeAll = () => {
     for (const reader of readers) reader.wake()
   }
+  const release = () => {
+    if (!isHeld) return
+    isHeld = false
+    wakeAll()
+  }
   const readAfter = (after: number) => {
-    if (after >= last) return null
+    if (isHeld || after >= last) return null
     const first = segments[0]
     if (first === undefined || first.first > after + 1) return 'evicted' as const
     let at = segments.length - 1
@@ -68,15 +78,18 @@ export function createEventLog(options: { last: number; charsMax: number }) {
       evict()
       wakeAll()
     },
+    isHeld: () => isHeld,
     /** Frames up to this number are in the database and may be evicted. */
     persistedUpTo(upTo: number) {
       persisted = Math.max(persisted, upTo)
       evict()
+      release()
     },
     /** Nothing is persisted from now on: segments stay until every reader has read them. */
     keepForReaders() {
       keepsForReaders = true
       evict()
+      release()
     },
     isFull,
     /** Resolves when the ring buffer has space. For one waiter. */
@@ -88,6 +101,7 @@ export function createEventLog(options: { last: number; charsMax: number }) {
     },
     end(given: LogEnd) {
       how ??= given
+      isHeld = false
       wakeAll()
     },
     ended: () => how,

@@ -5,9 +5,9 @@ export type EntryOptions = Pick<ResponseHead, 'id' | 'ownerId' | 'conversationId
   /** Part of the first write; null if the response is in the database. */
   readonly opened: OpenedResponse | null
   /** Frames up to this number are in the database. */
-  onWritten(last: number): void
+  onWritten?(last: number): void
   /** The database was unavailable for too long: nothing more of this response is written. */
-  onFailed(): void
+  onFailed?(): void
 }
 
 /** `refused`: another worker has ended the response in another way. */
@@ -22,6 +22,8 @@ type EntryWrite = {
 
 export type Entry = EntryOptions & {
   opened: OpenedResponse | null
+  /** A client waits for the row, because it holds back the response's id. */
+  isOpeningAwaited: boolean
   segments: LogSegment[]
   /** Characters of the segments. */
   chars: number
@@ -36,6 +38,7 @@ export type Entry = EntryOptions & {
 export function newEntry(options: EntryOptions): Entry {
   return {
     ...options,
+    isOpeningAwaited: false,
     segments: [],
     chars: 0,
     ending: null,
@@ -69,7 +72,7 @@ export function recordWritten(
   entry.write = null
   entry.opened = null
   entry.failingSince = null
-  if (write.segment !== null) entry.onWritten(write.segment.last)
+  if (write.segment !== null) entry.onWritten?.(write.segment.last)
   if (entry.segments.length === 0 && (entry.ending === null || write.ended !== null)) {
     pending.delete(entry)
   }
@@ -81,6 +84,6 @@ export function failEntry(entry: Entry, pending: Set<Entry>): void {
   pending.delete(entry)
   entry.write = null
   entry.segments = []
-  entry.onFailed()
+  entry.onFailed?.()
   entry.ending?.settle('unstored')
 }

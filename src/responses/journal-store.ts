@@ -13,13 +13,15 @@ import type { ResponseStatus } from './response.ts'
 import {
   charsPerStatement,
   chunksOf,
-  endColumns,
+  endRow,
   type Handle,
   idRows,
   itemRows,
   itemsOf,
   responseRow,
+  rowTimes,
   type StoreOptions,
+  segmentRow,
 } from './row-store.ts'
 
 type LockedRow = { readonly id: string; readonly status: ResponseStatus }
@@ -63,28 +65,26 @@ function rowsOfWork(
   { opened, logged, ended }: JournalWork,
   added: ReadonlySet<string>,
   options: StoreOptions,
-): Rows<readonly object[]> {
-  const now = options.now()
+): Rows<readonly string[]> {
+  const times = rowTimes(options)
   const finals = new Map(ended.map(({ id, object }) => [id, object]))
   return {
-    responses: opened.map(({ runnerId, ...head }) =>
-      responseRow(head, finals.get(head.id) ?? head.object, { runnerId }, options),
+    responses: opened.map((head) =>
+      responseRow(head, finals.get(head.id) ?? head.object, { runnerId: head.runnerId }, times),
     ),
     items: [
-      ...opened.flatMap((head) => itemRows(head, 'input', head.input, now)),
-      ...ended.flatMap((end) => itemRows(end, 'output', end.object.output, now)),
+      ...opened.flatMap((head) => itemRows(head, 'input', head.input, times)),
+      ...ended.flatMap((end) => itemRows(end, 'output', end.object.output, times)),
     ],
     segments: [...logged, ...ended].flatMap(({ id, segment }) =>
-      segment === null ? [] : [{ responseId: id, ...segment }],
+      segment === null ? [] : [segmentRow(id, segment)],
     ),
-    ended: ended.flatMap(({ id, object }) =>
-      added.has(id) ? [] : [{ id, ...endColumns(object, options) }],
-    ),
+    ended: ended.flatMap(({ id, object }) => (added.has(id) ? [] : [endRow(id, object, times)])),
   }
 }
 
 /** The rows of one statement, or of several where they are too large for one. */
-function split(rows: Rows<readonly object[]>): Rows<string>[] {
+function split(rows: Rows<readonly string[]>): Rows<string>[] {
   const order = ['responses', 'items', 'segments', 'ended'] as const
   const chunks = order.flatMap((table) => chunksOf(rows[table]).map((json) => ({ [table]: json })))
   const one: Rows<string> = Object.assign({}, noRows, ...chunks)

@@ -41,9 +41,9 @@ type JournalDeps = {
 
 /**
  * Group commit for all running responses: writes of many responses share one statement. There are
- * two such writes at a time, of different responses: one of ends and of what is repeated, and one of
- * the frames that are due every `flushMs`, so that ends do not wait for the frames of others. What
- * arrives during a write goes into the next one.
+ * two such writes at a time, of different responses: one of ends, of rows that clients wait for and of
+ * what is repeated, and one of the frames that are due every `flushMs`, so that ends do not wait for
+ * the frames of others. What arrives during a write goes into the next one.
  */
 export function createJournal(deps: JournalDeps) {
   /** Entries with something to write, in order of arrival. */
@@ -62,7 +62,7 @@ export function createJournal(deps: JournalDeps) {
       if (writer.isUrgent()) flush()
     })
   }
-  /** After the events of this turn of the loop: responses often end together. */
+  /** After the events of this turn of the loop: responses often begin or end together. */
   function flushSoon() {
     turn ??= setImmediate(flush)
   }
@@ -90,6 +90,12 @@ export function createJournal(deps: JournalDeps) {
           pending.add(entry)
           if (entry.chars >= deps.urgentChars) flush()
           else flushLater()
+        },
+        /** Writes the row and the first frames at once: a client waits for them. */
+        openSoon() {
+          if (entry.state !== 'open' || entry.opened === null) return
+          entry.isOpeningAwaited = true
+          flushSoon()
         },
         end(ending: Ending): Promise<Outcome> {
           if (entry.state !== 'open') return Promise.resolve('unstored')
@@ -204,9 +210,11 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
   function isUrgent() {
     return pending.values().some(isEntryUrgent)
   }
-  /** It ends, or has long frames, or its last write failed. */
-  function isEntryUrgent({ ending, write, chars, isInFlight }: Entry) {
-    return !isInFlight && (ending !== null || write !== null || chars >= urgentChars)
+  /** It begins or ends, or has long frames, or its last write failed. */
+  function isEntryUrgent({ opened, isOpeningAwaited, ending, write, chars, isInFlight }: Entry) {
+    if (isInFlight) return false
+    if (isOpeningAwaited && opened !== null) return true
+    return ending !== null || write !== null || chars >= urgentChars
   }
   const isEntryDue = (entry: Entry) => !entry.isInFlight && !isEntryUrgent(entry)
 

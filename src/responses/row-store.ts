@@ -12,7 +12,7 @@ import {
   type ResponseObject,
   type StoredItem,
 } from './response.ts'
-import type { Ending, ResponseHead } from './stored.ts'
+import type { Ending, LogSegment, ResponseHead } from './stored.ts'
 
 /** The database or a transaction. */
 export type Handle = Pick<Database['drizzle'], 'execute'>
@@ -31,14 +31,23 @@ export type StoreOptions = {
 const rowsPerStatement = 2_000
 export const charsPerStatement = 1024 * 1024
 
-/** The rows as JSON arrays of the maximum size of a statement; none for no rows. */
-export function chunksOf(rows: readonly object[]): string[] {
+/**
+ * A row as JSON, with a column that holds JSON text. The text becomes a part of the row, since
+ * escaping it as a string costs more than all other columns. PostgreSQL reads it back unchanged, but
+ * refuses JSON with some escapes, of NUL and of lone surrogates: such a text stays a string.
+ */
+export function rowText(columns: object, jsonColumn: string, json: string): string {
+  const value = json.includes('\\u') ? JSON.stringify(json) : json
+  return `${JSON.stringify(columns).slice(0, -1)},"${jsonColumn}":${value}}`
+}
+
+/** Rows as JSON arrays of the maximum size of a statement; none for no rows. */
+export function chunksOf(rows: readonly string[]): string[] {
   const chunks: string[] = []
   let chunk: string[] = []
   let chars = 0
   const close = () => chunks.push(`[${chunk.join(',')}]`)
-  for (const row of rows) {
-    const json = JSON.stringify(row)
+  for (const json of rows) {
     if (
       chunk.length === rowsPerStatement ||
       (chars > 0 && chars + json.length > charsPerStatement)
@@ -79,9 +88,9 @@ export function itemsOf(responseId: SQL): SQL {
 }
 
 /** Inserts rows into a table. Existing rows stay unchanged, so that a write can be repeated. */
-function insertInto<Table extends PgTable>(table: Table) {
+function insertInto(table: PgTable) {
   const { columns, given } = rowsOf(table)
-  return async (handle: Handle, rows: readonly Table['$inferInsert'][]) => {
+  return async (handle: Handle, rows: readonly string[]) => {
     for (const json of chunksOf(rows)) {
       await handle.execute(sql`
         insert into ${table} (${columns}) select * from ${given(json)} on conflict do nothing`)
@@ -99,65 +108,74 @@ export function responseRow(
   head: ResponseHead,
   object: ResponseObject,
   own: Pick<typeof response.$inferInsert, 'keyId' | 'request' | 'runnerId'>,
-  options: StoreOptions,
-): typeof response.$inferInsert {
-  const { id, ownerId, background, createdAt, previousResponseId, conversationId } = head
+  { writtenAt, expiresAt, logExpiresAt }: RowTimes,
+): string {
+  const { id, ownerId, background, previousResponseId, conversationId } = head
   const { status } = object
-  return {
+  const isEnded = isTerminal(status)
+  const columns = {
     id,
     ownerId,
-    status,
     background,
-    createdAt,
+    createdAt: head.createdAt.toISOString(),
     previousResponseId,
     conversationId,
     ...own,
-    object: objectText(object),
-    expiresAt: after(options.now(), options.ttlS()),
-    ...(isTerminal(status) ? endColumns(object, options) : {}),
+    webhookDue: background,
+    status,
+    expiresAt,
+    endedAt: isEnded ? writtenAt : null,
+    logExpiresAt: isEnded ? logExpiresAt : null,
   }
+  return rowText(columns, 'object', objectText(object))
 }
 
 export function itemRows(
   { id, ownerId }: Pick<ResponseHead, 'id' | 'ownerId'>,
   direction: 'input' | 'output',
   items: readonly StoredItem[],
-  createdAt: Date,
-): (typeof responseItem.$inferInsert)[] {
-  return items.map((item, position) => ({
-    responseId: id,
-    direction,
-    position,
-    itemId: keyOf(item.id),
-    ownerId,
-    json: JSON.stringify(item),
-    createdAt,
-  }))
+  { writtenAt: createdAt }: RowTimes,
+): string[] {
+  return items.map((item, position) => {
+    const itemId = keyOf(item.id)
+    const columns = { responseId: id, direction, position, itemId, ownerId, createdAt }
+    return rowText(columns, 'json', JSON.stringify(item))
+  })
+}
+
+export function segmentRow(responseId: string, segment: LogSegment): string {
+  return JSON.stringify({ responseId, ...segment } satisfies typeof responseLog.$inferInsert)
+}
+
+/** For the statement that ends responses which have a row. */
+export function endRow(id: string, object: ResponseObject, times: RowTimes): string {
+  const { writtenAt: endedAt, expiresAt, logExpiresAt } = times
+  const columns = { id, status: object.status, endedAt, expiresAt, logExpiresAt }
+  return rowText(columns, 'object', objectText(object))
 }
 
 /** Updates the row of an ended response, without its output, log and conversation. */
 async function markEnded(
   handle: Handle,
-  id: string,
-  { ending: { object }, ...options }: StoreOptions & { ending: Ending },
+  { id, object, times }: { id: string; object: ResponseObject; times: RowTimes },
 ): Promise<void> {
-  const ended = endColumns(object, options)
+  const { writtenAt, expiresAt, logExpiresAt } = times
   await handle.execute(sql`
-    update ${response} set status = ${ended.status}, object = ${ended.object}, request = null,
-      ended_at = ${ended.endedAt.toISOString()}::timestamptz,
-      expires_at = ${ended.expiresAt.toISOString()}::timestamptz,
-      log_expires_at = ${ended.logExpiresAt.toISOString()}::timestamptz
+    update ${response} set status = ${object.status}, object = ${objectText(object)}, request = null,
+      ended_at = ${writtenAt}::timestamptz, expires_at = ${expiresAt}::timestamptz,
+      log_expires_at = ${logExpiresAt}::timestamptz
     where response.id = ${id}`)
 }
 
-export function endColumns(object: ResponseObject, { limits, ttlS, now }: StoreOptions) {
-  const endedAt = now()
+/** Of the rows of one write, as text: a date in a row makes `JSON.stringify` several times slower. */
+export type RowTimes = ReturnType<typeof rowTimes>
+
+export function rowTimes({ limits, ttlS, now }: StoreOptions) {
+  const writtenAt = now()
   return {
-    status: object.status,
-    object: objectText(object),
-    endedAt,
-    expiresAt: after(endedAt, ttlS()),
-    logExpiresAt: after(endedAt, limits.streamTtlS),
+    writtenAt: writtenAt.toISOString(),
+    expiresAt: after(writtenAt, ttlS()).toISOString(),
+    logExpiresAt: after(writtenAt, limits.streamTtlS).toISOString(),
   }
 }
 
@@ -168,9 +186,10 @@ export async function writeEnding(
   options: StoreOptions & { ending: Ending },
 ): Promise<void> {
   const { object, segment } = options.ending
-  if (segment !== null) await insertSegments(handle, [{ responseId: id, ...segment }])
-  await insertItems(handle, itemRows({ id, ownerId }, 'output', object.output, options.now()))
-  await markEnded(handle, id, options)
+  const times = rowTimes(options)
+  if (segment !== null) await insertSegments(handle, [segmentRow(id, segment)])
+  await insertItems(handle, itemRows({ id, ownerId }, 'output', object.output, times))
+  await markEnded(handle, { id, object, times })
 }
 
 function objectText(object: ResponseObject): string {

@@ -24,8 +24,6 @@ type LocalRunDeps = {
   onEnded(run: LocalRun): void
 }
 
-type RunResult = { readonly object: ResponseObject; readonly error: AppError | null }
-
 /**
  * A response that runs on this worker: pulls event batches as fast as they arrive, renders them and
  * logs the frames. It ends once: by its terminal event, a failure or a cancellation. Later events
@@ -38,13 +36,12 @@ export class LocalRun {
   readonly #log: EventLog
   readonly #deps: LocalRunDeps
   readonly #controller = new AbortController()
-  readonly #settled = Promise.withResolvers<RunResult>()
+  readonly #settled = Promise.withResolvers<ResponseObject>()
   /** A queued response is in the database, and its client knows its id. */
   readonly #wasQueued: boolean
   /** `pending`: no frame was logged. `ending`: the terminal frames wait until they are stored. */
   #phase: 'pending' | 'streaming' | 'ending' | 'ended' = 'pending'
   #entry: JournalEntry | null = null
-  #wasWatched = false
   #readers = 0
   /** Cancels a foreground run without readers. */
   #abandonTimer: ReturnType<typeof setTimeout> | undefined
@@ -74,18 +71,17 @@ export class LocalRun {
   }
 
   watch(range: FrameRange): Frames {
-    this.#wasWatched = true
     const source = { id: this.id, log: this.#log }
-    return streamFrames(source, range, { ...this.#deps.streaming, onDetach: this.retain() })
+    return streamFrames(source, range, { ...this.#deps.streaming, onDetach: this.#retain() })
   }
 
   /** The final object; rejects if the run failed before its first frame. */
-  ended(): Promise<RunResult> {
+  ended(): Promise<ResponseObject> {
     return this.#settled.promise
   }
 
   /** Counts as a reader until released, once. A foreground run is cancelled some time after the last. */
-  retain(): () => void {
+  #retain(): () => void {
     this.#readers += 1
     clearTimeout(this.#abandonTimer)
     return () => {
@@ -101,15 +97,15 @@ export class LocalRun {
 
   /** The current object; after the end, the stored one. */
   async current(): Promise<ResponseObject> {
-    return this.#isRunning() ? this.#plan.renderer.stored() : (await this.ended()).object
+    return this.#isRunning() ? this.#plan.renderer.stored() : this.ended()
   }
 
   async cancel(): Promise<ResponseObject> {
     if (this.#isRunning()) {
-      void this.#end(() => this.#plan.renderer.cancel(), { error: null })
+      void this.#end(() => this.#plan.renderer.cancel())
       this.#controller.abort(new AppError('client_closed', 'The response was cancelled.'))
     }
-    return (await this.ended()).object
+    return this.ended()
   }
 
   async fail(error: AppError): Promise<void> {
@@ -122,7 +118,7 @@ export class LocalRun {
     const { renderer } = this.#plan
     if (this.#isRunning()) {
       const render = () => (error === null ? renderer.cancel() : renderer.fail(error))
-      void this.#end(render, { error, isDiscarded: true })
+      void this.#end(render, { isDiscarded: true })
       this.#controller.abort(new AppError('client_closed', 'The response was deleted.'))
     }
     await this.ended().catch(() => {})
@@ -162,8 +158,7 @@ export class LocalRun {
     if (this.#phase === 'pending') this.#open()
     this.#logFrames(this.#plan.renderer.push(isLast ? batch.slice(0, -1) : batch))
     if (!isLast) return
-    const error = last.type === 'error' ? last.error : null
-    void this.#end(() => this.#plan.renderer.push([last]), { error })
+    void this.#end(() => this.#plan.renderer.push([last]))
   }
 
   #open(): void {
@@ -181,6 +176,7 @@ export class LocalRun {
       onFailed: () => this.#log.keepForReaders(),
     })
     this.#logFrames(frames)
+    this.#entry.openSoon()
   }
 
   #logFrames(frames: string): void {
@@ -203,13 +199,13 @@ export class LocalRun {
     this.#heartbeatTimer.unref()
   }
 
-  /** A pending response opens for its watchers; without watchers no frame is sent. */
+  /** A pending response opens for its readers. */
   #heartbeat(): void {
     const remainingMs = this.#lastFrameAt + this.#deps.heartbeatMs - performance.now()
     try {
       if (remainingMs <= 0 && this.#phase === 'streaming' && !this.#log.isFull()) {
         this.#logFrames(this.#plan.renderer.heartbeat())
-      } else if (remainingMs <= 0 && this.#phase === 'pending' && this.#wasWatched) {
+      } else if (remainingMs <= 0 && this.#phase === 'pending') {
         this.#open()
       }
     } catch (error) {
@@ -227,8 +223,7 @@ export class LocalRun {
 
   /** A client can only resume a response whose id was sent. */
   #abandonMs(): number {
-    const wasIdSent = this.#phase !== 'pending' && this.#wasWatched
-    return wasIdSent ? this.#deps.settings.abandonMs : 0
+    return this.#log.isHeld() ? 0 : this.#deps.settings.abandonMs
   }
 
   #abandon(): void {
@@ -239,13 +234,13 @@ export class LocalRun {
 
   #fail(error: AppError): void {
     if (this.#phase === 'pending') this.#failWithoutFrames(error)
-    else void this.#end(() => this.#plan.renderer.fail(error), { error })
+    else void this.#end(() => this.#plan.renderer.fail(error))
     this.#controller.abort(error)
   }
 
   async #end(
     render: () => string,
-    { error, isDiscarded = false }: { error: AppError | null; isDiscarded?: boolean },
+    { isDiscarded = false }: { isDiscarded?: boolean } = {},
   ): Promise<void> {
     const { renderer } = this.#plan
     try {
@@ -262,7 +257,7 @@ export class LocalRun {
       this.#log.append(segment)
       if (outcome === 'stored') this.#log.persistedUpTo(segment.last)
       this.#log.end({ kind: 'complete' })
-      this.#settled.resolve({ object: renderer.stored(), error })
+      this.#settled.resolve(renderer.stored())
       this.#finish()
     } catch (fault) {
       this.#deps.log.error('failed to end a response', { response_id: this.id, error: fault })

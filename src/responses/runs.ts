@@ -8,7 +8,7 @@ import { isRecord, parseJson } from '#lib/json.ts'
 import type { Log } from '#telemetry/log.ts'
 import { createResponseAccess } from './access.ts'
 import { createBackgroundQueue } from './background-queue.ts'
-import { type LogRendering, workerLost } from './ending.ts'
+import { type StreamRendering, workerLost } from './ending.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
 import { createJournal } from './journal.ts'
 import { startRecovery } from './recovery.ts'
@@ -62,14 +62,12 @@ export type RunsDeps = {
   settings: Config['responses']
   /** Interval of heartbeat frames in a silent stream. */
   heartbeatMs: number
-  rendering: LogRendering
+  rendering: StreamRendering
   log: Log
   now: () => Date
 }
 
 const channel = 'responses'
-/** The usual duration of a database write. */
-const writeMs = 50
 
 /**
  * Runs stored responses. A run is independent of connections: it writes its frames to a log that
@@ -157,12 +155,24 @@ export async function createResponseRuns(deps: RunsDeps) {
         log.warn('response notification failed', { error })
       })
     },
-    lagMs: deps.soleProcess ? 0 : flushMs + writeMs,
   })
   return {
     ...access,
-    /** Starts a run on this worker. A failure before its first frame leaves no trace. */
-    start: (plan: RunPlan) => start(plan, createEventLog({ last: -1, charsMax }), false),
+    /**
+     * Starts a run on this worker. A failure before its first frame leaves no trace. A client that knows
+     * its id finds it, also if this process dies at once: frames wait for the row.
+     */
+    start: (plan: RunPlan) =>
+      start(plan, createEventLog({ last: -1, charsMax, isHeld: true }), false),
+    /** Stores a response that has ended and has no stream; false if the database is unavailable. */
+    async storeEnded(head: ResponseHead, object: ResponseObject): Promise<boolean> {
+      const { id, ownerId, conversationId } = head
+      const opened = { ...head, runnerId, object }
+      const entry = journal.open({ id, ownerId, conversationId, opened })
+      const isStored = (await entry.end({ object, segment: null })) === 'stored'
+      if (!isStored) unstored.addOwn({ id, ownerId })
+      return isStored
+    },
     enqueue: queue.enqueue,
     processQueue: queue.process,
     running: () => runs.size + queue.starting().length,

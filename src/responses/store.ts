@@ -32,14 +32,16 @@ export function createResponseStore(
         const [row] = await drizzle.execute<FoundRow>(sql`
           select response.object, response.status, response.runner_id, response.background,
             ${lastInLog} as last,
+            (response.log_expires_at > ${now().toISOString()}::timestamptz) is not true as is_log_expired,
             (select '[' || coalesce(string_agg(item.json, ',' order by item.position), '') || ']'
               from ${responseItem} as item
               where item.response_id = response.id and item.direction = 'output') as output
           from ${response}
           where id = ${keyOf(id)} and owner_id = ${ownerId}::uuid and ${isKept(now())}`)
         if (row === undefined) return undefined
-        const { background, runner_id: runnerId, status, last } = row
-        return { object: readObject(row), runnerId, background, log: { id, status, last } }
+        const { background, runner_id: runnerId, is_log_expired: isLogExpired, status, last } = row
+        const log = { id, status, last }
+        return { object: readObject(row), runnerId, background, log, isLogExpired }
       }),
 
     /** False: no such response. */
@@ -97,5 +99,6 @@ type FoundRow = {
   runner_id: string | null
   background: boolean
   last: number
+  is_log_expired: boolean
   output: string
 }

@@ -44,6 +44,8 @@ export type FoundResponse = {
   readonly runnerId: string | null
   readonly background: boolean
   readonly log: LogProgress
+  /** Of an ended response. */
+  readonly isLogExpired: boolean
 }
 
 export type Chain = {

@@ -32,10 +32,13 @@ export const retrievalKeys = {
       ),
     ),
     embeddingModel: reloading(
-      text('Embedding model of new collections; local-hash is built in.', {
-        default: 'local-hash',
-        env: 'SLUICE_EMBEDDING_MODEL',
-      }),
+      text(
+        'Embedding model of new collections. local: the model that `bun run embed:install` installed last, or the built-in local-hash while there is none.',
+        {
+          default: 'local',
+          env: 'SLUICE_EMBEDDING_MODEL',
+        },
+      ),
     ),
     chunkTokensMax: Type.Integer({
       description: 'Maximum passage length of new collections.',

@@ -7,21 +7,37 @@ import { AppError } from '#lib/errors.ts'
 import { loopbackHost } from './config.ts'
 
 type BrowserDeps = {
-  auth: Pick<Auth, 'sessions'>
+  auth: Pick<Auth, 'sessions' | 'addressOf'>
   now: () => Date
+}
+
+/** The request that logs in. */
+type Login = {
+  readonly request: Request
+  readonly origin: string
+  readonly peers: Peers | null
+  readonly requestId: string
 }
 
 /** Begins the session of a browser and ends the one that it had; returns its secret, and its cookie. */
 export async function beginSession(
   { auth, now }: BrowserDeps,
-  { request, origin }: { request: Request; origin: string },
-  login: Omit<NewLogin, 'userAgent'>,
+  { request, origin, ...from }: Login,
+  login: Omit<NewLogin, 'userAgent' | 'from'>,
   former = formerSession(request, origin),
 ): Promise<{ secret: string; cookie: string }> {
   const userAgent = request.headers.get('user-agent') ?? ''
   // A new secret with every login: one that was planted before it gives no access afterwards.
-  const secret = await auth.sessions.create({ ...login, userAgent })
-  if (former !== null) await auth.sessions.end({ hash: former })
+  const clientAddress = auth.addressOf(request, from.peers)
+  const { requestId } = from
+  const secret = await auth.sessions.create({
+    ...login,
+    userAgent,
+    from: { requestId, clientAddress },
+  })
+  if (former !== null) {
+    await auth.sessions.end({ hash: former }, { actor: null, reason: 'replaced' })
+  }
   const maxAgeS = Math.floor((login.expiresAt.getTime() - now().getTime()) / 1000)
   return {
     secret,

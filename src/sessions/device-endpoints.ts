@@ -1,7 +1,5 @@
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json, jsonBody, rawBody } from '#api/endpoint.ts'
-import { oneOf } from '#api/request-schema.ts'
-import { instant, instantExample } from '#api/shapes.ts'
 import type { Auth } from '#auth/auth.ts'
 import type { Config } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
@@ -9,13 +7,33 @@ import { createAttemptLimit, tooManyAttempts } from './attempt-limit.ts'
 import { insecure, requireSafeOrigin } from './browser-login.ts'
 import type { DeviceLogin } from './code-store.ts'
 import {
-  type DeviceError,
   type DeviceLogins,
   deviceLoginS,
   pollIntervalS,
   showUserCode,
   tooManyDevices,
 } from './device-logins.ts'
+import {
+  authorizationExample,
+  codeParam,
+  decision,
+  describeFailure,
+  deviceAuthorization,
+  deviceFailure,
+  type deviceLogin,
+  deviceRequest,
+  deviceResponse,
+  deviceToken,
+  type Failure,
+  formType,
+  grantType,
+  noLogin,
+  nothing,
+  renderDeviceLogin,
+  revocationRequest,
+  tokenExample,
+  tokenRequest,
+} from './device-record.ts'
 import { readForm } from './form.ts'
 
 export type DeviceEndpointsDeps = {
@@ -30,7 +48,6 @@ const begunMax = 20
 /** Codes that a user may mistype. */
 const mistypedMax = 10
 const windowMs = 600_000
-const grantType = 'urn:ietf:params:oauth:grant-type:device_code'
 
 /** The login of devices without a browser: RFC 8628 for the device, and the page that approves it. */
 export function deviceEndpoints(deps: DeviceEndpointsDeps): Endpoint[] {
@@ -104,10 +121,16 @@ export function deviceEndpoints(deps: DeviceEndpointsDeps): Endpoint[] {
           description: 'No key yet, or none at all.',
           content: json(deviceFailure, describeFailure('authorization_pending')),
         },
+        401: {
+          description: 'There are no refresh tokens; log in again.',
+          content: json(deviceFailure, describeFailure('invalid_grant')),
+        },
       },
       async handle({ request, context, set }) {
         const form = await readForm(request)
         set.headers['cache-control'] = 'no-store'
+        // Refresh tokens are not issued, so a client that sends one must log in again.
+        if (form.get('grant_type') === 'refresh_token') return fail('invalid_grant', 401)
         if (form.get('grant_type') !== grantType) return fail('unsupported_grant_type')
         const result = await devices.poll(form.get('device_code') ?? '', context.requestId)
         if (typeof result === 'string') return fail(result)
@@ -117,7 +140,30 @@ export function deviceEndpoints(deps: DeviceEndpointsDeps): Endpoint[] {
           token_type: 'Bearer',
           key_id: id,
           expires_at: expiresAt?.toISOString() ?? null,
+          ...(expiresAt === null ? {} : { expires_in: secondsUntil(expiresAt, now()) }),
         }
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/login/device/revoke',
+      permission: 'public',
+      tag: 'Sessions',
+      summary: 'Revoke the API key of a device',
+      description:
+        'Token revocation (RFC 7009), as a device does when it logs out. An unknown key is no error.',
+      body: rawBody({ [formType]: { schema: revocationRequest } }),
+      responses: { 200: { description: 'The key does not work.', content: json(nothing, {}) } },
+      errors: {
+        unsupported_media_type: 'The body must be a form (application/x-www-form-urlencoded).',
+        service_unavailable: 'The database is temporarily unavailable; retry.',
+      },
+      async handle({ request, context, set }) {
+        const form = await readForm(request)
+        set.headers['cache-control'] = 'no-store'
+        await devices.revoke(form.get('token') ?? '', context.requestId)
+        return {}
       },
     }),
 
@@ -159,120 +205,11 @@ export function deviceEndpoints(deps: DeviceEndpointsDeps): Endpoint[] {
   ]
 }
 
-const formType = 'application/x-www-form-urlencoded'
-const noLogin = 'No device waits under this code; it may have expired.'
-const codeParam = { code: 'What the device shows; hyphens and the case do not matter.' }
-
-const deviceRequest = Type.Object({
-  client_id: Type.Optional(Type.String({ description: 'Ignored.' })),
-  device_name: Type.Optional(Type.String({ description: 'Shown to the user who approves.' })),
-})
-
-const deviceAuthorization = Type.Object(
-  {
-    device_code: Type.String({ description: 'The secret of the device.' }),
-    user_code: Type.String({ description: 'What the user compares or types.' }),
-    verification_uri: Type.String(),
-    verification_uri_complete: Type.String({ description: 'With the code.' }),
-    expires_in: Type.Integer({ description: 'Seconds.' }),
-    interval: Type.Integer({ description: 'Seconds between two polls.' }),
-  },
-  { $id: 'DeviceAuthorization' },
-)
-const authorizationExample = {
-  device_code: 'GmRhmhcxhwAzkoEqiMEg_DnyEysNkuNhszIySk9eS5d',
-  user_code: 'WDJB-MJHT',
-  verification_uri: 'https://gateway.example.org/console/device',
-  verification_uri_complete: 'https://gateway.example.org/console/device?user_code=WDJB-MJHT',
-  expires_in: deviceLoginS,
-  interval: pollIntervalS,
-}
-
-const tokenRequest = Type.Object({
-  grant_type: Type.Literal(grantType),
-  device_code: Type.String(),
-  client_id: Type.Optional(Type.String({ description: 'Ignored.' })),
-})
-
-const deviceToken = Type.Object(
-  {
-    access_token: Type.String({ description: 'An API key.' }),
-    token_type: Type.Literal('Bearer'),
-    key_id: Type.String({ format: 'uuid' }),
-    expires_at: Type.Union([instant('When the key expires'), Type.Null()]),
-  },
-  { $id: 'DeviceToken' },
-)
-const tokenExample = {
-  access_token: 'sk-svc-v1-…',
-  token_type: 'Bearer',
-  key_id: '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a60',
-  expires_at: instantExample,
-}
-
-const failures: Readonly<Record<DeviceError | 'unsupported_grant_type', string>> = {
-  authorization_pending: 'The user has not decided yet.',
-  slow_down: 'Wait longer between two polls.',
-  access_denied: 'The user denied the login, or may not use the API.',
-  expired_token: 'The code has expired; begin again.',
-  invalid_grant: 'The device code is unknown, or was used.',
-  unsupported_grant_type: `grant_type must be ${grantType}.`,
-}
-type Failure = keyof typeof failures
-
-/** The error body of OAuth (RFC 6749, 5.2). */
-const deviceFailure = Type.Object(
-  {
-    error: oneOf(Object.keys(failures), 'For a program.'),
-    error_description: Type.String({ description: 'For a person.' }),
-  },
-  { $id: 'DeviceError' },
-)
-
-function describeFailure(error: Failure) {
-  return { error, error_description: failures[error] }
-}
-
-function fail(error: Failure): Response {
+function fail(error: Failure, status = 400): Response {
   const headers = { 'cache-control': 'no-store' }
-  return Response.json(describeFailure(error), { status: 400, headers })
+  return Response.json(describeFailure(error), { status, headers })
 }
 
-const deviceLogin = Type.Object(
-  {
-    object: Type.Literal('device_login'),
-    user_code: Type.String(),
-    name: Type.String({ description: 'What the device called itself.' }),
-    status: oneOf(['pending', 'approved', 'denied'], 'The decision.'),
-    requested_at: instant('When the device asked'),
-    expires_at: instant('Until when it can be approved'),
-  },
-  { $id: 'DeviceLogin' },
-)
-const deviceResponse = {
-  description: 'The login.',
-  content: json(deviceLogin, {
-    object: 'device_login',
-    user_code: 'WDJB-MJHT',
-    name: 'ann@laptop',
-    status: 'pending',
-    requested_at: instantExample,
-    expires_at: '2026-11-21T09:40:00.000Z',
-  }),
-}
-
-const decision = Type.Object(
-  { approve: Type.Boolean({ description: 'Whether the device gets a key.' }) },
-  { additionalProperties: false },
-)
-
-function renderDeviceLogin(login: DeviceLogin): Static<typeof deviceLogin> {
-  return {
-    object: 'device_login',
-    user_code: showUserCode(login.userCode),
-    name: login.name,
-    status: login.status,
-    requested_at: login.createdAt.toISOString(),
-    expires_at: login.expiresAt.toISOString(),
-  }
+function secondsUntil(end: Date, now: Date): number {
+  return Math.max(0, Math.floor((end.getTime() - now.getTime()) / 1_000))
 }

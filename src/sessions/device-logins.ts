@@ -32,7 +32,7 @@ export type DeviceLogins = ReturnType<typeof createDeviceLogins>
 /** Logins of devices without a browser of their own (RFC 8628), which end in an API key. */
 export function createDeviceLogins(deps: {
   store: Pick<CodeStore, 'addDevice' | 'findDevice' | 'decideDevice' | 'pollDevice'>
-  auth: Pick<Auth, 'keys' | 'currentPrincipal'>
+  auth: Pick<Auth, 'keys' | 'currentPrincipal' | 'authenticateToken'>
   config: Pick<Config, 'login'>
   now: () => Date
 }) {
@@ -93,6 +93,16 @@ export function createDeviceLogins(deps: {
       if (userCode === null) return undefined
       const status = decision.isApproved ? 'approved' : 'denied'
       return store.decideDevice(userCode, { status, userId: decision.userId, now: now() })
+    },
+
+    /** Revokes an API key for its bearer. Ignores other credentials and unknown keys. */
+    async revoke(token: string, requestId: string): Promise<void> {
+      if (token === '') return
+      const holder = await auth.authenticateToken(token).catch(nullIfRefused)
+      if (holder?.credential.kind !== 'api-key') return
+      const { userId, credential } = holder
+      const { keyId } = credential
+      await auth.keys.revoke({ userId, keyId, requestId }, { keyId, userId })
     },
 
     /** The key of an approved login, once; until then why there is none. */

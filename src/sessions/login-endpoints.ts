@@ -16,12 +16,12 @@ import {
 } from './browser-login.ts'
 import { readForm } from './form.ts'
 import { loginMaxS, readReturnTo } from './login-state.ts'
+import { logOut } from './logout.ts'
 import type { OidcClient, ProviderLogin } from './oidc-client.ts'
 import { renewalOf, sealTokens } from './renewal.ts'
-import { logOut } from './session-endpoints.ts'
 
 export type LoginEndpointsDeps = {
-  auth: Pick<Auth, 'authenticate' | 'sessions' | 'originOf'>
+  auth: Pick<Auth, 'authenticate' | 'sessions' | 'originOf' | 'addressOf'>
   config: Pick<Config, 'login'>
   oidc: OidcClient | null
   sealer: Sealer
@@ -84,7 +84,7 @@ export function loginEndpoints(deps: LoginEndpointsDeps): Endpoint[] {
         'The redirect URI to register at the provider. A failure leads to `/console/login?error=…`.',
       responses: { 302: redirect },
       errors: { not_found: { code: 'login_not_configured', message: notConfigured } },
-      async handle({ request, server }) {
+      async handle({ request, context, server }) {
         const client = requireClient(oidc)
         const origin = requireSafeOrigin(deps, request, server)
         const sealed = readCookie(request, cookieName('login', origin))
@@ -98,7 +98,7 @@ export function loginEndpoints(deps: LoginEndpointsDeps): Endpoint[] {
           const former = state.former === '' ? null : Buffer.from(state.former, 'hex')
           const { cookie } = await beginSession(
             deps,
-            { request, origin },
+            { request, origin, peers: server, requestId: context.requestId },
             sessionOf(deps, login),
             former,
           )
@@ -118,11 +118,15 @@ export function loginEndpoints(deps: LoginEndpointsDeps): Endpoint[] {
       description:
         'Ends the session, then leads to the logout of the identity provider if it has one, otherwise to the console. A link on another site logs nobody out.',
       responses: { 302: redirect },
-      async handle({ request, server }) {
+      async handle({ request, context, server }) {
         const site = request.headers.get('sec-fetch-site')
         const isOwn = site === null || site === 'same-origin' || site === 'none'
         if (!isOwn) return redirectTo('/console/')
-        const logoutUrl = await logOut(deps, request, server)
+        const logoutUrl = await logOut(deps, {
+          request,
+          peers: server,
+          requestId: context.requestId,
+        })
         return redirectTo(logoutUrl ?? '/console/', [endedCookie(auth.originOf(request, server))])
       },
     }),
@@ -154,7 +158,7 @@ export function loginEndpoints(deps: LoginEndpointsDeps): Endpoint[] {
             log.warn('logout token refused', { error: cause })
             throw new AppError('invalid_request', wrongLogoutToken, { cause })
           })
-        await auth.sessions.end(selectorOf(logout))
+        await auth.sessions.end(selectorOf(logout), { actor: null, reason: 'provider' })
         return new Response(null, { headers: { 'cache-control': 'no-store' } })
       },
     }),

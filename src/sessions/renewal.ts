@@ -53,7 +53,7 @@ export function createRenewal(deps: {
 
   async function end(id: string, reason: string): Promise<never> {
     log.info('session ended', { reason })
-    await auth.sessions.end({ id })
+    await auth.sessions.end({ id }, { actor: null, reason: 'provider' })
     throw sessionOver()
   }
 

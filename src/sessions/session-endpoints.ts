@@ -1,17 +1,17 @@
-import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
+import { Type } from '@sinclair/typebox'
+import { type CallerContext, type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { deletedResponse, idExample, pageQuery, pageResponse, renderPage } from '#api/shapes.ts'
+import { actorOf } from '#audit/audit.ts'
 import type { Auth } from '#auth/auth.ts'
-import type { Principal } from '#auth/principal.ts'
 import { requireSameOrigin } from '#auth/session-cookie.ts'
-import { expiryOf } from '#auth/sessions.ts'
+import { expiryOf, type SessionEnd } from '#auth/sessions.ts'
 import { signDevelopmentToken } from '#auth/tokens.ts'
 import type { Config } from '#config/schema.ts'
-import type { Peers } from '#lib/client-address.ts'
 import { AppError } from '#lib/errors.ts'
 import { isUuid } from '#lib/uuid.ts'
 import { createAttemptLimit, tooManyAttempts } from './attempt-limit.ts'
 import { beginSession, endedCookie, insecure, requireSafeOrigin } from './browser-login.ts'
-import type { OidcClient } from './oidc-client.ts'
+import { type LogoutDeps, logOut, principalOf, sessionIdOf } from './logout.ts'
 import {
   currentSession,
   endedSession,
@@ -124,7 +124,7 @@ something needs this header as well, and comes from the pages of the gateway onl
         rate_limit_exceeded: tooManyAttempts,
         ...unavailable,
       },
-      async handle({ request, body, set, server }) {
+      async handle({ request, body, context, set, server }) {
         // Before the cookie exists as well: another site could log a user in as somebody else.
         const origin = requireSafeOrigin(deps, request, server)
         requireSameOrigin(request, { origin, isUpgrade: false })
@@ -134,7 +134,11 @@ something needs this header as well, and comes from the pages of the gateway onl
           attempts.count(client)
           throw error
         })
-        const { secret, cookie } = await beginSession(deps, { request, origin }, login)
+        const { secret, cookie } = await beginSession(
+          deps,
+          { request, origin, peers: server, requestId: context.requestId },
+          login,
+        )
         set.headers['set-cookie'] = cookie
         set.headers['cache-control'] = 'no-store'
         return renderSession(await auth.authenticateSession(secret), methods)
@@ -166,8 +170,12 @@ something needs this header as well, and comes from the pages of the gateway onl
         },
         ...unavailable,
       },
-      async handle({ request, set, server }) {
-        const logoutUrl = await logOut(deps, request, server)
+      async handle({ request, context, set, server }) {
+        const logoutUrl = await logOut(deps, {
+          request,
+          peers: server,
+          requestId: context.requestId,
+        })
         set.headers['set-cookie'] = endedCookie(auth.originOf(request, server))
         return { object: 'session.deleted', deleted: true, logout_url: logoutUrl }
       },
@@ -190,6 +198,31 @@ something needs this header as well, and comes from the pages of the gateway onl
 
     endpoint({
       method: 'DELETE',
+      path: '/v1/sessions',
+      permission: 'can_access_api',
+      tag: 'Sessions',
+      summary: 'End all of your sessions',
+      description:
+        'Also the one of this request: a browser has to log in again. API keys stay valid.',
+      responses: {
+        200: {
+          description: 'The sessions have ended.',
+          content: json(sessionsEnded, {
+            object: 'login_sessions.deleted',
+            deleted: true,
+            sessions: 3,
+          }),
+        },
+      },
+      async handle({ context }) {
+        const { userId } = context.principal
+        const ended = await auth.sessions.end({ userId }, revokedBy(context))
+        return { object: 'login_sessions.deleted', deleted: true, sessions: ended.length }
+      },
+    }),
+
+    endpoint({
+      method: 'DELETE',
       path: '/v1/sessions/:id',
       permission: 'can_access_api',
       tag: 'Sessions',
@@ -200,14 +233,24 @@ something needs this header as well, and comes from the pages of the gateway onl
         200: deletedResponse('The session has ended.', 'login_session.deleted', idExample),
       },
       errors: { not_found: noSession },
-      async handle({ params: { id }, context: { principal } }) {
-        const { userId } = principal
-        const ended = isUuid(id) ? await auth.sessions.end({ id, userId }) : []
+      async handle({ params: { id }, context }) {
+        const { userId } = context.principal
+        const ended = isUuid(id) ? await auth.sessions.end({ id, userId }, revokedBy(context)) : []
         if (ended.length === 0) throw new AppError('not_found', noSession)
         return { id, object: 'login_session.deleted', deleted: true }
       },
     }),
   ]
+}
+
+const sessionsEnded = Type.Object({
+  object: Type.Literal('login_sessions.deleted'),
+  deleted: Type.Literal(true),
+  sessions: Type.Integer({ description: 'How many there were.' }),
+})
+
+function revokedBy(context: CallerContext): SessionEnd {
+  return { actor: actorOf(context), reason: 'revoked' }
 }
 
 const noSession = 'You have no session with this id.'
@@ -217,50 +260,4 @@ const unavailable = { service_unavailable: 'The database is temporarily unavaila
 function loginMethods({ login, jwt }: Pick<Config, 'login' | 'jwt'>) {
   const oidc = login.clientId !== undefined
   return { oidc, token: jwt.secret !== undefined || !oidc }
-}
-
-function sessionIdOf({ credential }: Principal): string | null {
-  return credential.kind === 'jwt' ? (credential.session?.id ?? null) : null
-}
-
-const credentialHeaders = ['authorization', 'x-api-key', 'cookie']
-
-/** Null without a valid credential. */
-async function principalOf(
-  auth: Pick<Auth, 'authenticate'>,
-  request: Request,
-  peers: Peers | null,
-): Promise<Principal | null> {
-  if (!credentialHeaders.some((name) => request.headers.has(name))) return null
-  try {
-    return await auth.authenticate(request, peers)
-  } catch (error) {
-    if (error instanceof AppError && error.status === 401) return null
-    throw error
-  }
-}
-
-export type LogoutDeps = {
-  auth: Pick<Auth, 'authenticate' | 'sessions' | 'originOf'>
-  /** Null without an identity provider for logins. */
-  oidc: Pick<OidcClient, 'logoutUrl'> | null
-}
-
-/** Ends the session of a request; returns where the browser logs out at the identity provider. */
-export async function logOut(
-  { auth, oidc }: LogoutDeps,
-  request: Request,
-  peers: Peers | null,
-): Promise<string | null> {
-  const principal = await principalOf(auth, request, peers)
-  const id = principal && sessionIdOf(principal)
-  if (!id) return null
-  const [ended] = await auth.sessions.end({ id })
-  if (ended === undefined || oidc === null) return null
-  try {
-    return await oidc.logoutUrl(ended, auth.originOf(request, peers))
-  } catch {
-    // The session has ended here; the provider is unreachable.
-    return null
-  }
 }

@@ -37,6 +37,8 @@ export function createLayers(config: Config) {
     },
     /** The value without configuration and overrides. */
     defaultOf: (key: string): unknown => shipped().get(key) ?? null,
+    /** The value without overrides. */
+    configuredOf: (key: string): unknown => configured.get(key) ?? null,
     lockOf,
     /** Whether null switches off what the configuration file has set. */
     isSwitchedOffByNull: (key: string): boolean =>

@@ -4,7 +4,7 @@ import type { Principal } from '#auth/principal.ts'
 import { nest } from './patch.ts'
 import { type ConfigValues, configValues, renderJsonSchema, settingsByKey } from './schema.ts'
 import type { Settings } from './settings.ts'
-import type { Revision } from './store.ts'
+import type { ListedRevision } from './store.ts'
 
 const anyFields = (description: string) =>
   Type.Record(Type.String(), Type.Unknown(), { description })
@@ -27,6 +27,9 @@ export const configEdited = Type.Union([
 
 const keyRecord = Type.Object({
   default: Type.Unknown({ description: 'The built-in value.' }),
+  configured: Type.Unknown({
+    description: 'The value without changes at run time: what a reset returns to.',
+  }),
   source: Type.Union(
     ['default', 'file', 'database', 'environment'].map((source) => Type.Literal(source)),
     { description: 'The layer that provides the value; `database`: set by an administrator.' },
@@ -38,7 +41,9 @@ const keyRecord = Type.Object({
 export const configSchemaRecord = Type.Object(
   {
     object: Type.Literal('config.schema'),
-    schema: anyFields('A JSON Schema (draft 2020-12) of the values.'),
+    schema: anyFields(
+      'A JSON Schema (draft 2020-12) of the values. `x-unit`: `bytes` or `seconds`; `x-reference`: what a text names.',
+    ),
     keys: Type.Record(Type.String(), keyRecord, {
       description: 'By the path of the key: `files.max_bytes`.',
     }),
@@ -52,6 +57,7 @@ const configRevision = Type.Object(
     revision: Type.Integer({ description: 'Increases with each change, possibly with gaps.' }),
     created_at: instant('Time of the change'),
     actor_id: Type.String({ format: 'uuid', description: 'The user who made it.' }),
+    actor_name: nullable(Type.String(), 'The name of the user; null: deleted.'),
     patch: anyFields('The merge patch from `before` to `after`.'),
     before: anyFields('The values set by administrators before the change.'),
     after: anyFields('The values set by administrators after the change.'),
@@ -74,6 +80,7 @@ export const schemaExample = {
     type: 'object',
     properties: {
       retrieval_k: {
+        title: 'Passages per question',
         description: 'Passages that a model gets.',
         type: 'integer',
         minimum: 1,
@@ -86,6 +93,7 @@ export const schemaExample = {
   keys: {
     retrieval_k: {
       default: 3,
+      configured: 4,
       source: 'database',
       config_key: 'retrieval.k',
       locked_by: null,
@@ -98,6 +106,7 @@ export const revisionExample = {
   revision: 12,
   created_at: instantExample,
   actor_id: idExample,
+  actor_name: 'Ada',
   patch: { retrieval_k: 5 },
   before: {},
   after: { retrieval_k: 5 },
@@ -115,6 +124,7 @@ export function renderSchema({ layers, state }: Settings): Static<typeof configS
     key,
     {
       default: layers.defaultOf(key),
+      configured: layers.configuredOf(key),
       source: layers.sourceOf(key, overrides),
       config_key: configKey,
       locked_by: layers.lockOf(key),
@@ -128,12 +138,13 @@ export function renderSchema({ layers, state }: Settings): Static<typeof configS
   }
 }
 
-export function renderRevision(change: Revision): Static<typeof configRevision> {
+export function renderRevision(change: ListedRevision): Static<typeof configRevision> {
   return {
     object: 'config.revision',
     revision: change.revision,
     created_at: change.createdAt.toISOString(),
     actor_id: change.actorId,
+    actor_name: change.actorName,
     patch: nest(change.patch),
     before: nest(change.before),
     after: nest(change.after),

@@ -36,32 +36,41 @@ const serviceDeskModel = Type.String({
  */
 export const configValues = strict(
   {
-    retrieval_k: fromConfig('retrieval', 'k'),
-    rerank_top_n: nullable(fromConfig('retrieval', 'rerankTopN')),
-    embedding_model: references('embedding model', fromConfig('retrieval', 'embeddingModel')),
-    reranker_model: nullable(references('rerank model', fromConfig('retrieval', 'rerankerModel'))),
+    retrieval_k: titled('Passages per question', fromConfig('retrieval', 'k')),
+    rerank_top_n: nullable(
+      titled('Passages after reranking', fromConfig('retrieval', 'rerankTopN')),
+    ),
+    embedding_model: titled(
+      'Embedding model',
+      references('embedding model', fromConfig('retrieval', 'embeddingModel')),
+    ),
+    reranker_model: nullable(
+      titled('Reranker', references('rerank model', fromConfig('retrieval', 'rerankerModel'))),
+    ),
     service_desk: strict({
-      document_ids: nullable(references('files', documentIds)),
-      model: nullable(references('generation model', serviceDeskModel)),
+      document_ids: nullable(titled('Documents', references('files', documentIds))),
+      model: nullable(titled('Model', references('generation model', serviceDeskModel))),
     }),
     files: strict({
-      max_bytes: fromConfig('files', 'bytesMax'),
-      trash_seconds: fromConfig('files', 'trashS'),
-      people_picker: fromConfig('files', 'peoplePicker'),
+      max_bytes: titled('Largest file', fromConfig('files', 'bytesMax')),
+      trash_seconds: titled('Time in the trash', fromConfig('files', 'trashS')),
+      people_picker: titled('Search for people', fromConfig('files', 'peoplePicker')),
     }),
-    models: strict({ access: fromConfig('models', 'access') }),
-    responses: strict({ ttl_seconds: fromConfig('responses', 'ttlS') }),
+    models: strict({ access: titled('Access to models', fromConfig('models', 'access')) }),
+    responses: strict({
+      ttl_seconds: titled('Lifetime of responses', fromConfig('responses', 'ttlS')),
+    }),
     limits: strict({
-      default: fromConfig('limits', 'default'),
-      group: fromConfig('limits', 'group'),
-      user: fromConfig('limits', 'user'),
-      model: fromConfig('limits', 'model'),
+      default: titled('Limits of each user', fromConfig('limits', 'default')),
+      group: titled('Limits by group', fromConfig('limits', 'group')),
+      user: titled('Limits by user', fromConfig('limits', 'user')),
+      model: titled('Limits by model', fromConfig('limits', 'model')),
     }),
     budgets: strict({
-      default: fromConfig('budgets', 'default'),
-      user: fromConfig('budgets', 'user'),
-      group: fromConfig('budgets', 'group'),
-      key: fromConfig('budgets', 'key'),
+      default: titled('Budgets of each user', fromConfig('budgets', 'default')),
+      user: titled('Budgets by user', fromConfig('budgets', 'user')),
+      group: titled('Budgets by group', fromConfig('budgets', 'group')),
+      key: titled('Budgets by API key', fromConfig('budgets', 'key')),
     }),
   },
   { $id: 'Config' },
@@ -79,6 +88,11 @@ function fromConfig<
   const { properties } = configSchema.properties[section] as unknown as TObject
   const { env: _, former: __, ...schema } = properties[name] ?? Type.Never()
   return { ...schema, [configPath]: { section, name } } as never
+}
+
+/** A few words for forms. */
+function titled<T extends TSchema>(title: string, schema: T): T {
+  return { ...schema, title }
 }
 
 function references<T extends TSchema>(kind: ReferenceKind, schema: T): T {
@@ -217,10 +231,33 @@ function renderSection(
 
 function renderLeaf(key: string, value: unknown): JsonObject {
   const setting = settingsByKey.get(key)
-  const { default: _, description, ...rest }: Partial<TSchema> = setting?.schema ?? {}
+  const { default: _, title, description, ...schema }: Partial<TSchema> = setting?.schema ?? {}
+  const rest = withUnits(schema, key)
+  const { 'x-unit': unit, ...bounds } = rest
   return {
+    title,
     description,
-    ...(setting?.isNullable ? { anyOf: [rest, { type: 'null' }] } : rest),
+    ...(setting?.isNullable
+      ? { anyOf: [bounds, { type: 'null' }], ...(unit === undefined ? {} : { 'x-unit': unit }) }
+      : rest),
+    ...(setting?.reference ? { 'x-reference': setting.reference } : {}),
     default: value,
+  }
+}
+
+/** Adds `x-unit` to numbers whose name says it, at any depth. */
+function withUnits(schema: JsonObject, name: string): JsonObject {
+  const inner = (part: unknown) =>
+    Object.fromEntries(
+      Object.entries(Object(part)).map(([field, one]) => [field, withUnits(Object(one), field)]),
+    )
+  const { type, properties, patternProperties, items } = schema
+  const unit = type === 'integer' || type === 'number' ? /bytes|seconds/.exec(name)?.[0] : undefined
+  return {
+    ...schema,
+    ...(unit === undefined ? {} : { 'x-unit': unit }),
+    ...(properties === undefined ? {} : { properties: inner(properties) }),
+    ...(patternProperties === undefined ? {} : { patternProperties: inner(patternProperties) }),
+    ...(items === undefined ? {} : { items: withUnits(Object(items), '') }),
   }
 }

@@ -10,6 +10,7 @@ import { type ConfigValues, settingsByKey } from './schema.ts'
 import {
   createSettingsStore,
   type HistoryPage,
+  type ListedRevision,
   type Revision,
   type SettingsDatabase,
 } from './store.ts'
@@ -136,7 +137,7 @@ export async function createSettings(deps: SettingsDeps) {
     },
 
     /** Newest first, from before the revision `before`. */
-    async history({ limit, before }: HistoryPage): Promise<Page<Revision>> {
+    async history({ limit, before }: HistoryPage): Promise<Page<ListedRevision>> {
       return pageOf(await store.list({ limit: limit + 1, before }), limit)
     },
 

@@ -1,6 +1,7 @@
 import { desc, eq, gt, lt, lte, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
+import { appUser } from '#db/schema/auth.ts'
 import { settingsRevision } from '#db/schema/settings.ts'
 import { type Flat, flatten, nest } from './patch.ts'
 
@@ -16,6 +17,9 @@ export type Revision = {
   readonly after: Flat
   readonly createdAt: Date
 }
+
+/** `actorName`: null if the user was deleted. */
+export type ListedRevision = Revision & { readonly actorName: string | null }
 
 /** `before`: the last revision of the previous page. */
 export type HistoryPage = { readonly limit: number; readonly before?: number | undefined }
@@ -60,15 +64,19 @@ export function createSettingsStore(
       }),
 
     /** Newest first. */
-    list: ({ limit, before }: HistoryPage): Promise<Revision[]> =>
+    list: ({ limit, before }: HistoryPage): Promise<ListedRevision[]> =>
       query(async () => {
         const rows = await drizzle
-          .select()
+          .select({
+            row: settingsRevision,
+            actorName: sql<string | null>`coalesce(${appUser.name}, ${appUser.subject})`,
+          })
           .from(settingsRevision)
+          .leftJoin(appUser, eq(appUser.id, settingsRevision.actorId))
           .where(before === undefined ? undefined : lt(settingsRevision.revision, before))
           .orderBy(desc(settingsRevision.revision))
           .limit(limit)
-        return rows.map(revisionOf)
+        return rows.map(({ row, actorName }) => ({ ...revisionOf(row), actorName }))
       }),
 
     /**

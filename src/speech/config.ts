@@ -36,7 +36,7 @@ const engineEntry = entry('A speech engine.', {
   features: Type.Optional(
     Type.Array(Type.Union(['partials', 'words', 'confidence'].map((name) => Type.Literal(name))), {
       description:
-        'Results of a program (kind = "exec") besides finals: partials, word times, confidence scores. Default: all. The gateway announces these to clients and drops all others.',
+        'Results of a program (kind = "exec") or plain transcription server besides finals: partials, word times, confidence scores. Default: all. The gateway announces these to clients and drops all others.',
     }),
   ),
   sampleRateHz: Type.Optional(
@@ -53,6 +53,11 @@ const engineEntry = entry('A speech engine.', {
   }),
   warm: whole('Programs of kind = "exec" that are started in advance.', { default: 1, minimum: 0 }),
   openMs: whole('How long a session may take until it is ready.', { default: 10_000, minimum: 10 }),
+  threads: whole('CPU threads of kind = "local"; 0: half of the processors.', {
+    default: 0,
+    minimum: 0,
+    maximum: 1_024,
+  }),
   paceMax: Type.Number({
     description:
       'The maximum speed, relative to real time, at which a server without acknowledgements receives audio.',
@@ -179,6 +184,33 @@ export const speechKeys = {
           'Model names of /v1/audio/transcriptions that select an engine by language. The name of an engine selects that engine.',
         default: ['stt', 'whisper-1', 'gpt-4o-transcribe', 'gpt-4o-mini-transcribe'],
       }),
+    ),
+    dialectModels: reloading(
+      Type.Array(Type.String({ minLength: 1 }), {
+        description:
+          'Further model names of /v1/realtime and /v1/listen that select an engine by language; they are not listed.',
+        default: [
+          'gpt-transcribe',
+          'gpt-live-transcribe',
+          'gpt-realtime-whisper',
+          'gpt-4o-mini-transcribe-2025-12-15',
+          'nova-3',
+          'nova-3-general',
+          'nova-2',
+          'nova-2-general',
+          'nova',
+          'enhanced',
+          'base',
+        ],
+      }),
+    ),
+    speakCharsMax: whole('The longest input of /v1/audio/speech, in characters.', {
+      default: 4_096,
+      minimum: 1,
+    }),
+    realtimeIdleMs: whole(
+      'How long a client of /v1/realtime may send nothing; its protocol has no keepalive.',
+      { default: 900_000, minimum: 10 },
     ),
   }),
 }

@@ -3,6 +3,9 @@ import type { CheckGroup, CheckInputs } from '#doctor/check.ts'
 import { type Finding, fail, ok, skip } from '#doctor/finding.ts'
 import { placeOf, reasonOf } from '#doctor/format.ts'
 import { isRecord } from '#lib/json.ts'
+import { builtInLocal } from '#speech/engines/local/engine.ts'
+import { findInstalled } from '#speech/engines/local/installed.ts'
+import { installCommand, speechFolders } from '#speech/engines/local/package.ts'
 import { createEngine, engineKind } from '#speech/engines/registry.ts'
 
 /** In addition to the time until an engine is ready. */
@@ -15,7 +18,12 @@ export const engines: CheckGroup = {
   limitMs: ({ config }) => Math.max(0, ...config.engine.map(({ openMs }) => openMs)) + slackMs,
   async check(inputs, signal) {
     if (inputs.config.engine.length === 0) {
-      return [skip('speech engines', 'none configured; the built-in demo is used')]
+      const { runtime, model } = findInstalled({}, speechFolders(inputs.config))
+      if (runtime !== null && model !== null) {
+        return [await tryEngine(inputs, builtInLocal, signal)]
+      }
+      const hint = `none configured; the built-in demo recognises no words. Install a local model with: ${installCommand}`
+      return [skip('speech engines', hint)]
     }
     return Promise.all(inputs.config.engine.map((config) => tryEngine(inputs, config, signal)))
   },
@@ -38,7 +46,10 @@ async function tryEngine(
     )
   }
   // One session needs no program that waits for the next.
-  const engine = createEngine({ ...config, warm: 0 }, { log, environment })
+  const engine = createEngine(
+    { ...config, warm: 0 },
+    { log, environment, fetch: inputs.fetch, folders: speechFolders(inputs.config) },
+  )
   const [language = 'en'] = engine.languages
   try {
     const session = await engine.open({

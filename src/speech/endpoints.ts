@@ -1,34 +1,20 @@
 import { Type } from '@sinclair/typebox'
-import type { ServerWebSocket } from 'bun'
-import { type Endpoint, endpoint, json, type PublicContext } from '#api/endpoint.ts'
-import type { Auth } from '#auth/auth.ts'
-import { chooseProtocol, isUpgrade } from '#auth/credentials.ts'
-import type { Holder } from '#auth/current-principals.ts'
-import { authorize as authorizeRequest, watchAuthorization } from '#auth/guard.ts'
+import { type Endpoint, endpoint, json } from '#api/endpoint.ts'
 import { basePermission } from '#auth/permissions.ts'
-import type { Config } from '#config/schema.ts'
-import type { OpenSockets } from '#http/open-sockets.ts'
-import { type Peers, rememberPeer } from '#lib/client-address.ts'
-import { AppError } from '#lib/errors.ts'
-import type { Connection, UpgradeRequest } from './session/connection.ts'
 import { sessionQuery } from './session/query.ts'
 import { type ServerFrame, serverFrame } from './session/server-frames.ts'
-import type { SessionContext } from './session/session.ts'
-import type { SpeechSessions } from './session/sessions.ts'
-
-export type SpeechEndpointsDeps = {
-  readonly auth: Pick<Auth, 'authenticate' | 'watch'>
-  readonly sessions: SpeechSessions
-  readonly sockets: OpenSockets
-  readonly config: Pick<Config, 'websocket'>
-}
+import {
+  acceptSocket,
+  invalidUpgrade,
+  type UpgradeDeps,
+  upgradeRequired,
+} from './session/socket-endpoints.ts'
 
 /**
  * `GET /v1/stt` as a WebSocket. Every upgrade is accepted, and refused over the socket if necessary,
  * because browsers do not expose the response of a failed handshake.
  */
-export function speechEndpoints(deps: SpeechEndpointsDeps): Endpoint[] {
-  const { auth } = deps
+export function speechEndpoints(deps: UpgradeDeps): Endpoint[] {
   return [
     endpoint({
       method: 'GET',
@@ -47,98 +33,9 @@ export function speechEndpoints(deps: SpeechEndpointsDeps): Endpoint[] {
         },
       },
       errors: { invalid_request: invalidUpgrade, upgrade_required: upgradeRequired },
-      handle({ query: parameters, context, request, server }) {
-        const peers = rememberPeer(request, server)
-        const authorize = () => authorizeSpeech(auth, { request, peers, context })
-        const authorized = authorize()
-        if (!isUpgrade(request)) {
-          return authorized.then(() => {
-            throw new AppError('upgrade_required', upgradeRequired)
-          })
-        }
-        // The connection awaits it; until then a rejection is not unhandled.
-        authorized.catch(() => {})
-        const { exchange, requestId } = context
-        const protocol = chooseProtocol(request)
-        const headers = {
-          'x-request-id': requestId,
-          ...(protocol === null ? {} : { 'sec-websocket-protocol': protocol }),
-        }
-        // Compression does not shrink audio; an extension that is not offered is not negotiated.
-        request.headers.delete('sec-websocket-extensions')
-        const upgrade = { parameters, exchange, context: authorized }
-        const data = socketHandlers(upgrade, authorize, deps)
-        if (server?.upgrade(request, { data, headers }) === true) {
-          exchange.isOpen = true
-          exchange.status = switchingProtocols
-          return undefined
-        }
-        throw new AppError('invalid_request', invalidUpgrade)
-      },
+      handle: (arrival) => acceptSocket(deps, arrival),
     }),
   ]
-}
-
-const switchingProtocols = 101
-const upgradeRequired = 'This endpoint requires a WebSocket upgrade.'
-const invalidUpgrade = 'The WebSocket handshake is not valid.'
-
-const access = { permission: basePermission, scope: 'speech' } as const
-
-async function authorizeSpeech(
-  auth: SpeechEndpointsDeps['auth'],
-  arrival: { readonly request: Request; readonly peers: Peers; readonly context: PublicContext },
-): Promise<SessionContext> {
-  const { request, peers, context } = arrival
-  const { requestId, receivedAtMs, trace, exchange } = context
-  const principal = await authorizeRequest(auth, request, access, peers)
-  const { credential } = principal
-  const keyId = credential.kind === 'api-key' ? credential.keyId : null
-  exchange.identify(principal)
-  return { requestId, receivedAtMs, trace, exchange, principal, keyId }
-}
-
-/** Elysia calls these handlers, which it finds in the data of a socket. */
-function socketHandlers(
-  upgrade: UpgradeRequest,
-  authorizeAgain: () => Promise<unknown>,
-  { auth, sessions, sockets, config }: SpeechEndpointsDeps,
-) {
-  let connection: Connection | undefined
-  let unregister = () => {}
-  let stopWatch = () => {}
-  return {
-    open(socket: ServerWebSocket<unknown>) {
-      connection = sessions.connect(upgrade, socket)
-      unregister = sockets.add(connection)
-      const refuse = (error: AppError) => connection?.refuse(error)
-      let holder: Holder | null = null
-      const note = ({ principal, keyId }: SessionContext) => {
-        holder = { userId: principal.userId, keyId }
-      }
-      upgrade.context.then(note, () => {})
-      stopWatch = watchAuthorization(auth, {
-        holder: () => holder,
-        authorizeAgain,
-        periodMs: config.websocket.recheckMs,
-        onRefused: refuse,
-      })
-      connection.open()
-    },
-    message(_: ServerWebSocket<unknown>, message: string | Uint8Array) {
-      upgrade.exchange.addBytesIn(message.length)
-      connection?.receive(message)
-    },
-    drain() {
-      connection?.onDrain()
-    },
-    close(_: ServerWebSocket<unknown>, closeCode: number) {
-      unregister()
-      stopWatch()
-      connection?.onClose(closeCode)
-      upgrade.exchange.end()
-    },
-  }
 }
 
 const startExample = { type: 'session_start', options: { vocabulary: ['Sluice'], flow: 'credit' } }
@@ -223,7 +120,7 @@ ${JSON.stringify(errorExample)}
 |---|---|
 | 1000 | after \`session_end\` |
 | 1001 | \`draining\`: the server is shutting down |
-| 1008 | query: \`deprecated_parameter\`, \`unsupported_language\`, \`unsupported_encoding\`, \`missing_parameter\`, \`invalid_parameter\`; credential: \`unauthorized\`, \`permission_denied\`; messages: \`handshake_required\`, \`handshake_timeout\`, \`invalid_handshake\`, \`invalid_message\`, \`flow_violation\`, \`resume_failed\`, \`session_taken_over\`, \`slow_consumer\`, \`idle_timeout\`, \`max_session\`; audio: \`wrong_encoding\`, \`unsupported_container\`, \`unsupported_audio\`, \`bad_audio\` |
+| 1008 | query: \`deprecated_parameter\`, \`unsupported_language\`, \`unsupported_encoding\`, \`missing_parameter\`, \`invalid_parameter\`, \`engine_not_found\`; credential: \`unauthorized\`, \`permission_denied\`; messages: \`handshake_required\`, \`handshake_timeout\`, \`invalid_handshake\`, \`invalid_message\`, \`flow_violation\`, \`resume_failed\`, \`session_taken_over\`, \`slow_consumer\`, \`idle_timeout\`, \`max_session\`; audio: \`wrong_encoding\`, \`unsupported_container\`, \`unsupported_audio\`, \`bad_audio\` |
 | 1009 | \`frame_too_large\` |
 | 1011 | \`engine_failed\`, \`engine_stalled\`, \`finalize_timeout\`, \`internal_error\` |
 | 1013 | \`capacity\` (with \`retry_after_ms\`), \`unavailable\` |

@@ -19,6 +19,10 @@ export type Engine = {
   readonly sampleRateHz: number
   readonly features: EngineFeatures
   readonly limits: EngineLimits
+  /** Whether it can serve the language now; absent: as configured. */
+  available?(language: Language): boolean
+  /** For clients: what this engine lacks, and how to get it. */
+  readonly notice?: string
   /**
    * Opens a session that accepts audio. Rejects with an `EngineError` if the engine is not ready
    * within its `openMs` or `signal` aborts; nothing stays allocated then.

@@ -1,17 +1,21 @@
 import type { Auth } from '#auth/auth.ts'
 import { programEnvironment } from '#config/load.ts'
-import type { Config } from '#config/schema.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { Limits } from '#limits/admission.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Ledger } from '#usage/ledger.ts'
 import { mpg123Folder, setMpg123Folder } from './decoders/mpg123-package.ts'
+import type { SpeechChoices } from './dialects/choice.ts'
+import { dialectEndpoints } from './dialects/endpoints.ts'
 import { engines } from './doctor.ts'
 import { speechEndpoints } from './endpoints.ts'
-import { changedEngines, configuredEngines, createEnginePool } from './engines/pool.ts'
+import { engineEndpoints } from './engine-endpoints.ts'
+import { speechFolders } from './engines/local/package.ts'
+import { changedEngines, createEnginePool, type EnginePool } from './engines/pool.ts'
 import { speechMetrics } from './metrics.ts'
 import { addSpeechGauges, reportUse } from './metrics-report.ts'
+import { createSpeechModelNames } from './model-names.ts'
 import { openRecognition } from './recognition/open-recognition.ts'
 import type { OpenRecognition } from './recognition/recognition.ts'
 import { SpeechSessions } from './session/sessions.ts'
@@ -34,6 +38,7 @@ export const speechModule = module({
     config,
     log,
     now,
+    fetch,
     metrics,
     modelResolver,
     usageLedger,
@@ -41,18 +46,24 @@ export const speechModule = module({
   }: Foundation & Needs) {
     setMpg123Folder(mpg123Folder(config.data))
     const onUsed = reportUse(metrics, usageLedger)
-    const engineDeps = { log, environment: programEnvironment() }
+    const engineDeps = {
+      log,
+      environment: programEnvironment(),
+      fetch,
+      folders: speechFolders(config),
+    }
     const pool = createEnginePool(config.engine, engineDeps)
-    const namesOf = ({ speech: { models }, engine }: Config) => [
-      ...new Set([...models, ...configuredEngines(engine).map(({ name }) => name)]),
-    ]
-    let speechModels = namesOf(config)
+    const modelNames = createSpeechModelNames(pool, config)
     const recognitionDeps = { pool, settings: config.speech, log }
     const open: OpenRecognition = (options) => openRecognition(recognitionDeps, options)
     const speech = new SpeechSessions({
       config,
       log,
       languages: () => pool.languages,
+      findEngine: (principal, name) =>
+        modelResolver.mayUseOther(principal, name)
+          ? pool.engines.find((engine) => engine.name === name)
+          : undefined,
       openRecognition: open,
       admit: limits.admitSpeech,
       onUsed,
@@ -67,19 +78,27 @@ export const speechModule = module({
       onUsed,
       mayUseModel: modelResolver.mayUseOther,
     })
+    const speechChoices: SpeechChoices = {
+      languages: () => pool.languages,
+      selectsByLanguage: modelNames.selectsByLanguage,
+      hasEngine: (name) => pool.engines.some((engine) => engine.name === name),
+      mayUseModel: modelResolver.mayUseOther,
+    }
     addSpeechGauges(metrics, { speech, transcriptions, pool })
     return {
       services: {
         speech,
         transcriptions,
+        speechEngines: pool,
+        speechChoices,
         /** The values of `model` of transcriptions. */
-        speechModels: () => speechModels,
+        speechModels: modelNames.current,
       },
       reload(next, { engine: before }) {
         const engines = changedEngines(pool, { before, next: next.engine }, engineDeps)
         return () => {
           pool.replace(engines)
-          speechModels = namesOf(next)
+          modelNames.configure(next)
         }
       },
       async close() {
@@ -93,10 +112,18 @@ export const speechModule = module({
       auth: Auth
       sockets: OpenSockets
       speech: SpeechSessions
+      speechChoices: SpeechChoices
       transcriptions: Transcriptions
+      speechEngines: EnginePool
     },
   ) => [
     ...speechEndpoints({ ...services, sessions: services.speech }),
     ...transcriptionEndpoints(services),
+    ...dialectEndpoints({
+      ...services,
+      sessions: services.speech,
+      choices: services.speechChoices,
+    }),
+    ...engineEndpoints({ ...services, pool: services.speechEngines }),
   ],
 })

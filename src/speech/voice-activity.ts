@@ -71,10 +71,10 @@ export class VoiceActivity {
     return changes ?? none
   }
 
-  /** The speech in progress; null in silence. */
+  /** The speech in progress; null in silence, and where none has followed a division. */
   current(): VoiceSpan | null {
-    if (!this.#speaking) return null
-    const power = this.#speechSum / Math.max(1, this.#speechFrames)
+    if (!this.#speaking || this.#speechFrames === 0) return null
+    const power = this.#speechSum / this.#speechFrames
     return {
       startMs: this.#toMs(this.#startSample),
       endMs: this.#toMs(this.#endSample),
@@ -87,6 +87,17 @@ export class VoiceActivity {
     const span = this.current()
     this.#speaking = false
     this.#loudFrames = 0
+    return span
+  }
+
+  /**
+   * Returns the speech in progress as a span of its own. The speech goes on: what follows needs no
+   * onset, so that the spans together are the speech that an undivided detector finds.
+   */
+  divide(): VoiceSpan | null {
+    const span = this.current()
+    this.#speechSum = 0
+    this.#speechFrames = 0
     return span
   }
 
@@ -117,6 +128,7 @@ export class VoiceActivity {
   }
 
   #continueSpeech(power: number): null {
+    if (this.#speechFrames === 0) this.#startSample = this.#samplesSeen - this.#frameSamples
     this.#endSample = this.#samplesSeen
     this.#speechSum += power
     this.#speechFrames += 1

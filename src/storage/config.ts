@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { section, text } from '#config/keys.ts'
+import { section, text, whole } from '#config/keys.ts'
 
 /** The keys of object storage. */
 export const storageKeys = {
@@ -12,5 +12,9 @@ export const storageKeys = {
     ),
     region: text('Region.', { default: 'us-east-1', env: 'S3_REGION' }),
     prefix: Type.String({ description: 'Prefix of object names.', default: '' }),
+    requestMs: whole(
+      'How long the server may take for one request, or for the next bytes of a content.',
+      { default: 30_000, minimum: 10 },
+    ),
   }),
 }

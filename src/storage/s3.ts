@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { S3Client } from 'bun'
 import type { Config } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
+import { withTimeLimit } from '#lib/time-limit.ts'
 import { contentNotFound } from './disk.ts'
 import { removeUnfinished, spool } from './spool.ts'
 import type { Storage } from './storage.ts'
@@ -25,9 +26,12 @@ export async function createS3Storage(options: {
   now: () => Date
 }): Promise<Storage> {
   const { settings, folder } = options
+  const { requestMs } = settings
   const client = new S3Client(clientOptions(settings))
   await mkdir(folder, { recursive: true })
   await removeUnfinished(folder, options.now())
+  const request = <T>(work: () => Promise<T>, requests = 1) =>
+    withStorageErrors(() => withTimeLimit(work(), requestMs * requests, noResponse))
   const objectOf = (sha256: string) =>
     client.file(`${settings.prefix}${sha256.slice(0, 2)}/${sha256}`)
 
@@ -38,8 +42,11 @@ export async function createS3Storage(options: {
       try {
         await claim?.(content)
         const object = objectOf(content.sha256)
-        await withStorageErrors(() =>
-          object.write(Bun.file(path), { partSize: partBytes, queueSize: concurrentParts }),
+        // The parts, and the requests that begin and complete the upload.
+        const requests = Math.ceil(content.bytes / partBytes) + 2
+        await request(
+          () => object.write(Bun.file(path), { partSize: partBytes, queueSize: concurrentParts }),
+          requests,
         )
       } finally {
         await rm(path, { force: true })
@@ -48,17 +55,16 @@ export async function createS3Storage(options: {
     },
     async read(sha256, range) {
       const object = objectOf(sha256)
-      if (!(await withStorageErrors(() => object.exists()))) {
-        throw contentNotFound()
-      }
-      return (range === undefined ? object : object.slice(range.start, range.end)).stream()
+      if (!(await request(() => object.exists()))) throw contentNotFound()
+      const part = range === undefined ? object : object.slice(range.start, range.end)
+      return withoutStalls(part.stream(), requestMs)
     },
-    has: (sha256) => withStorageErrors(() => objectOf(sha256).exists()),
+    has: (sha256) => request(() => objectOf(sha256).exists()),
     async remove(sha256) {
-      await withStorageErrors(() => objectOf(sha256).delete())
+      await request(() => objectOf(sha256).delete())
     },
     async ping() {
-      await withStorageErrors(() => client.list({ maxKeys: 1 }))
+      await request(() => client.list({ maxKeys: 1 }))
     },
     removeUnfinished: (now) => removeUnfinished(folder, now),
   }
@@ -72,6 +78,31 @@ function clientOptions({ endpoint, bucket, region, accessKeyId, secretAccessKey 
     ...(accessKeyId === undefined ? {} : { accessKeyId }),
     ...(secretAccessKey === undefined ? {} : { secretAccessKey }),
   }
+}
+
+function noResponse(): Error {
+  return new Error('the storage server did not respond in time')
+}
+
+/** Fails when the server sends nothing for too long; a reader that pauses asks for nothing. */
+function withoutStalls(
+  source: ReadableStream<Uint8Array>,
+  stallMs: number,
+): ReadableStream<Uint8Array> {
+  const reader = source.getReader()
+  return new ReadableStream({
+    async pull(controller) {
+      try {
+        const { done, value } = await withTimeLimit(reader.read(), stallMs, noResponse)
+        if (done) controller.close()
+        else controller.enqueue(value)
+      } catch (error) {
+        void reader.cancel(error).catch(() => {})
+        throw error
+      }
+    },
+    cancel: (reason) => reader.cancel(reason),
+  })
 }
 
 /** Hides errors of the client, which contain buckets and addresses. */

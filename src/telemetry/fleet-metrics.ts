@@ -187,6 +187,7 @@ export function createFleetMetrics(options: {
     scrape: (format: MetricsFormat) =>
       singleFlight(format, async () => renderMetrics(await gather(null, []), format)),
     restarted: () => restarts.add(1),
+    workersRunning: () => members.size,
     close: () => clearInterval(timer),
   }
 }

@@ -1,4 +1,4 @@
-import { readCatalogueFile } from './config.ts'
+import { type CatalogueTexts, readCatalogueFile } from './config.ts'
 import { type Texts, textsOf } from './texts.ts'
 
 /** The portal's own texts. */
@@ -8,14 +8,14 @@ export type Catalogue = {
    * `zh-Hant-TW`), or any other. Undefined if the portal has no text of this key.
    */
   find(language: string, namespace: string, key: string): string | undefined
+  /** All texts of one language, or of all. */
+  texts(language: string | null): CatalogueTexts
 }
 
 export function openCatalogue(path: string): Catalogue {
+  const all = readCatalogueFile(path)
   const languages = new Map(
-    Object.entries(readCatalogueFile(path)).map(([language, namespaces]) => [
-      language,
-      textsOf(namespaces),
-    ]),
+    Object.entries(all).map(([language, namespaces]) => [language, textsOf(namespaces)]),
   )
   const anyLanguage = mergeLanguages([...languages.values()])
   return {
@@ -27,6 +27,11 @@ export function openCatalogue(path: string): Catalogue {
         if (text !== undefined) return text
       }
       return anyLanguage.get(namespace)?.get(key)
+    },
+    texts(language) {
+      if (language === null) return all
+      const texts = Object.hasOwn(all, language) ? all[language] : undefined
+      return texts === undefined ? {} : { [language]: texts }
     },
   }
 }

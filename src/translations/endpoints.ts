@@ -53,6 +53,25 @@ export function translationEndpoints({ translations }: { translations: Translati
 
     endpoint({
       method: 'GET',
+      path: '/v1/translations/catalogue',
+      permission: 'can_edit_config',
+      tag: 'Translations',
+      summary: "List the portal's own texts",
+      description:
+        'The texts of `translations.catalogue`, which overrides replace; empty if it is not configured.',
+      query: languageQuery,
+      responses: {
+        200: {
+          description: 'All texts, or those of one language.',
+          content: json(translationRecord, overridesExample),
+        },
+      },
+      errors: { unprocessable: invalidLanguage },
+      handle: ({ query: language }) => translations.originals(language),
+    }),
+
+    endpoint({
+      method: 'GET',
       path: '/v1/translations/status',
       permission: 'can_edit_config',
       tag: 'Translations',

@@ -9,6 +9,7 @@ import type { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { refused } from '#lib/unprocessable.ts'
 import { type Catalogue, comparePlaceholders, openCatalogue } from './catalogue.ts'
+import type { CatalogueTexts } from './config.ts'
 import { parseLanguage, type TextsPatch, type TranslationStatus } from './schema.ts'
 import { checkStatus } from './status.ts'
 import { changedTexts, countTexts, mergeTexts, parseTexts, serializeTexts } from './texts.ts'
@@ -90,6 +91,9 @@ export function createTranslations(
 
     tagOf: async (language: string | null): Promise<string> =>
       tagOf(await query(() => readHeads(drizzle)), language),
+
+    /** The portal's own texts; none if they are not configured. */
+    originals: (language: string | null): CatalogueTexts => catalogue?.texts(language) ?? {},
 
     /** Throws an `AppError` of status 412 or 422. */
     async patch(

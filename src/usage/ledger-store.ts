@@ -35,13 +35,13 @@ const fieldNames = sql.raw(fields.map(({ name }) => name).join(', '))
 const fieldTypes = sql.raw(fields.map(({ declaration }) => declaration).join(', '))
 const fieldValues = sql.raw(fields.map(({ value }) => value).join(', '))
 
-/** Without nulls and most zeros. */
+/** Without nulls and most zeros. Times as text: a date makes `JSON.stringify` several times slower. */
 function compact(record: UsageRecord): object {
   const row: Record<string, unknown> = {}
   for (const { key, short, isZeroAbsent } of fields) {
     const value = record[key]
     if (value === null || (isZeroAbsent && !value)) continue
-    row[short] = value
+    row[short] = value instanceof Date ? value.toISOString() : value
   }
   return row
 }
@@ -55,7 +55,7 @@ export async function writeBatch(
   { id, records }: UsageBatch,
 ): Promise<void> {
   if (records.length === 0) return
-  const ids = records.map((record) => record.id).toSorted()
+  const [firstId, lastId] = rangeOf(records)
   const json = JSON.stringify(records.map(compact))
   await executePrepared(sql`
     with added as (
@@ -64,9 +64,19 @@ export async function writeBatch(
       on conflict do nothing returning 1
     )
     insert into ${usageBatch} (id, first_id, last_id, records)
-    select ${id}::uuid, ${ids[0]}::uuid, ${ids.at(-1)}::uuid, count(*)::integer
+    select ${id}::uuid, ${firstId}::uuid, ${lastId}::uuid, count(*)::integer
     from added having count(*) > 0
     on conflict do nothing`)
+}
+
+/** The smallest and the largest id. */
+function rangeOf(records: readonly UsageRecord[]): [first: string, last: string] {
+  let [first, last] = [records[0]?.id ?? noId, noId]
+  for (const { id } of records) {
+    if (id < first) first = id
+    if (id > last) last = id
+  }
+  return [first, last]
 }
 
 /** Any number; the same in every version. */

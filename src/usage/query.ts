@@ -4,6 +4,7 @@ import { readQuery } from '#api/query.ts'
 import { oneOf } from '#api/request-schema.ts'
 import { AppError } from '#lib/errors.ts'
 import { parseInstant } from '#lib/instant.ts'
+import { readTimeParam } from '#lib/time-param.ts'
 import { refused } from '#lib/unprocessable.ts'
 import {
   type Dimension,
@@ -136,24 +137,13 @@ function readFilter(
   { format: _, request_id: requestId, ...params }: FilterParams,
   now: Date,
 ): UsageFilter {
-  const to = params.to === undefined ? new Date(now.getTime() + 1) : readTime('to', params.to)
+  const to = params.to === undefined ? new Date(now.getTime() + 1) : readTimeParam('to', params.to)
   const from =
     params.from === undefined
       ? new Date(to.getTime() - daysByDefault * dayMs)
-      : readTime('from', params.from)
+      : readTimeParam('from', params.from)
   if (from >= to) throw refused('from', '"from" must be before "to".')
   return { ...params, requestId, from, to }
-}
-
-const yearMax = 9_999
-
-function readTime(param: 'from' | 'to', text: string): Date {
-  const at = parseInstant(text)
-  if (at !== null && at.getTime() >= 0 && at.getUTCFullYear() <= yearMax) return at
-  throw refused(
-    param,
-    `"${param}" must be a date or a time with its zone, such as 2026-11-01 or 2026-11-01T08:00:00Z.`,
-  )
 }
 
 /**

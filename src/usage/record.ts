@@ -6,6 +6,7 @@ export const usageKinds = [
   'generation',
   'embedding',
   'rerank',
+  'speech',
   'token_count',
   'transcription',
   'speech_session',
@@ -74,6 +75,7 @@ const kindOfCall: Readonly<Record<CallKind, UsageKind>> = {
   generate: 'generation',
   embed: 'embedding',
   rerank: 'rerank',
+  speak: 'speech',
   'count-tokens': 'token_count',
 }
 
@@ -88,34 +90,35 @@ export type Moment = { readonly nowMs: number; readonly wallMs: number }
 
 export function toUsageRecord(use: PendingUse, at: Moment, priceOf: PriceOf): UsageRecord {
   const endedAtMs = Math.round(at.wallMs - (at.nowMs - use.endedAtMs))
-  const record = {
-    ...('engine' in use ? ofSpeech(use) : ofCall(use)),
-    id: Bun.randomUUIDv7('hex', endedAtMs),
-    endedAt: new Date(endedAtMs),
-    userId: isUuid(use.userId) ? use.userId : null,
-    keyId: use.keyId,
-    outcome: use.outcome,
-    requestId: use.requestId,
-    durationMs: wholeUpTo(msMax, use.durationMs),
-  }
+  const record = 'engine' in use ? ofSpeech(use, endedAtMs) : ofCall(use, endedAtMs)
   const costNanos = priceOf(record.model, record)
-  return { ...record, costNanos: costNanos === null ? null : wholeUpTo(costNanosMax, costNanos) }
+  if (costNanos !== null) record.costNanos = wholeUpTo(costNanosMax, costNanos)
+  return record
 }
 
-function ofCall(call: CallRecord) {
+/** A record without its cost. */
+type Unpriced = Omit<UsageRecord, 'costNanos'> & { costNanos: number | null }
+
+function ofCall(call: CallRecord, endedAtMs: number): Unpriced {
   const { usage, target, firstEventMs } = call
   const model = nameOf(servedModelOf(call))
   const requested = nameOf(call.model)
   return {
+    id: Bun.randomUUIDv7('hex', endedAtMs),
+    endedAt: new Date(endedAtMs),
     kind: kindOfCall[call.kind],
+    userId: isUuid(call.userId) ? call.userId : null,
+    keyId: call.keyId,
     agentId: call.agentId,
     surface: call.surface,
     model,
     requestedModel: requested === model ? null : requested,
     upstream: target === null ? null : nameOf(target.upstream.name),
     upstreamModel: target === null ? null : nameOf(target.model),
+    outcome: call.outcome,
     errorKind: call.error?.kind ?? null,
     retries: call.retries,
+    requestId: call.requestId,
     responseId: call.responseId,
     inputTokens: wholeUpTo(tokensMax, usage?.inputTokens ?? 0),
     cachedTokens: wholeUpTo(tokensMax, usage?.cachedTokens ?? 0),
@@ -123,25 +126,34 @@ function ofCall(call: CallRecord) {
     outputTokens: wholeUpTo(tokensMax, usage?.outputTokens ?? 0),
     reasoningTokens: wholeUpTo(tokensMax, usage?.reasoningTokens ?? 0),
     estimated: usage?.estimated ?? false,
-    audioMs: 0,
+    audioMs: wholeUpTo(msMax, call.audioMs ?? 0),
+    costNanos: null,
     queueMs: wholeUpTo(msMax, call.queuedMs),
     firstEventMs: firstEventMs === null ? null : wholeUpTo(msMax, firstEventMs),
+    durationMs: wholeUpTo(msMax, call.durationMs),
   }
 }
 
-function ofSpeech({ kind, engine, requestedModel, errorKind, audioMs }: SpeechUse) {
-  const requested = requestedModel === null ? null : nameOf(requestedModel)
+function ofSpeech(use: SpeechUse, endedAtMs: number): Unpriced {
+  const { engine } = use
+  const requested = use.requestedModel === null ? null : nameOf(use.requestedModel)
   const model = engine ?? requested ?? ''
   return {
-    kind,
+    id: Bun.randomUUIDv7('hex', endedAtMs),
+    endedAt: new Date(endedAtMs),
+    kind: use.kind,
+    userId: isUuid(use.userId) ? use.userId : null,
+    keyId: use.keyId,
     agentId: null,
     surface: null,
     model,
     requestedModel: requested === model ? null : requested,
     upstream: engine,
     upstreamModel: null,
-    errorKind,
+    outcome: use.outcome,
+    errorKind: use.errorKind,
     retries: 0,
+    requestId: use.requestId,
     responseId: null,
     inputTokens: 0,
     cachedTokens: 0,
@@ -149,9 +161,11 @@ function ofSpeech({ kind, engine, requestedModel, errorKind, audioMs }: SpeechUs
     outputTokens: 0,
     reasoningTokens: 0,
     estimated: false,
-    audioMs: wholeUpTo(msMax, audioMs),
+    audioMs: wholeUpTo(msMax, use.audioMs),
+    costNanos: null,
     queueMs: null,
     firstEventMs: null,
+    durationMs: wholeUpTo(msMax, use.durationMs),
   }
 }
 

@@ -5,6 +5,8 @@ import { childEnvironment } from '#config/load.ts'
 /** From source, the root of the checkout. */
 const root = join(import.meta.dir, '../..')
 const program = join(root, 'scripts/build-console.ts')
+/** Sources of the gateway that the console uses too. */
+const sharedSources = ['src/lib/captions.ts'].map((path) => join(root, path))
 const cache = join(root, 'node_modules/.cache/sluice-console')
 /** A build takes a second or two. */
 const buildMs = 60_000
@@ -81,7 +83,7 @@ function hashSources(): string {
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => join(parentPath, name))
     .sort()
-  for (const file of [...files, program, join(root, 'bun.lock')]) {
+  for (const file of [...files, ...sharedSources, program, join(root, 'bun.lock')]) {
     if (!existsSync(file)) continue
     hasher.update(`${file.slice(dirname(root).length)}\0`).update(readFileSync(file))
   }

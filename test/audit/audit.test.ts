@@ -44,7 +44,7 @@ describe('audit entries', () => {
       id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/),
       object: 'audit_entry',
       created_at: expect.stringMatching(/^\d{4}-.*Z$/),
-      actor: { id: root, api_key_id: null, ip_address: '127.0.0.1' },
+      actor: { id: root, name: 'root', api_key_id: null, ip_address: '127.0.0.1' },
       action: 'group.update',
       resource: { type: 'group', id: 'staff' },
       changes: {
@@ -171,6 +171,36 @@ describe('GET /v1/audit-log', () => {
     expect(seen).toEqual(seen.toSorted().toReversed())
   })
 
+  test('pages of an action prefix have all of its actions, newest first', async () => {
+    const all = await list('?limit=100')
+    const wanted = column(all, 'id').filter((_, at) =>
+      /^group(\.|$)/.test(String(column(all, 'action')[at])),
+    )
+    const seen: unknown[] = []
+    for (let after = ''; ; after = `&after=${seen.at(-1)}`) {
+      const page = await list(`?action=group&limit=2${after}`)
+      seen.push(...column(page, 'id'))
+      if (page.body['has_more'] !== true) break
+    }
+    expect(wanted.length).toBeGreaterThan(4)
+    expect(seen).toEqual(wanted)
+  })
+
+  test('an action without entries is noticed without reading the entries of others', async () => {
+    await database.drizzle.transaction(async (drizzle) => {
+      await drizzle.execute(`
+        insert into audit_entry (id, at, action, resource_type, resource_id, changes)
+        select gen_random_uuid(), now(), 'mass.create', 'mass', n, '{}' from generate_series(1, 3000) n`)
+      const audit = createAudit({ database: { drizzle }, now: gateway.now })
+      expect((await audit.list({ action: 'mask' }, { limit: 50 })).items).toEqual([])
+      const [row] = await drizzle.execute<{ read: number }>(`
+        select (seq_tup_read + idx_tup_fetch)::integer as read
+        from pg_stat_xact_user_tables where relname = 'audit_entry'`)
+      expect(row?.read).toBeLessThan(500)
+      await drizzle.execute(`delete from audit_entry where resource_type = 'mass'`)
+    })
+  })
+
   test.each([
     'actor=ann',
     'action=Group',
@@ -224,6 +254,23 @@ describe('an entry of another module', () => {
       before: null,
       after: { too_large: true, fields: names.slice(0, 100) },
     })
+  })
+
+  test('is listed by time: from a moment, up to another', async () => {
+    const audit = createAudit({ database, now: gateway.now })
+    const at = (hour: number) => new Date(Date.UTC(2020, 1, 1, hour))
+    for (const hour of [1, 2, 3, 4]) {
+      const past = createAudit({ database, now: () => at(hour) })
+      await past.record({ ...entry, resource: { type: 'group', id: `at ${hour}` } })
+    }
+    const ids = column(
+      await list(`?from=${at(2).toISOString()}&to=${at(4).toISOString()}`),
+      'resource',
+    )
+    expect(ids).toEqual([3, 2].map((hour) => ({ type: 'group', id: `at ${hour}` })))
+    expect((await list('?from=yesterday')).status).toBe(422)
+    await sweepAuditLog(database, { keepDays: 1_000, now: gateway.now() })
+    expect((await audit.list({ to: at(5) }, { limit: 1 })).items).toEqual([])
   })
 
   test('is kept for the configured number of days', async () => {

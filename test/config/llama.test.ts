@@ -16,7 +16,9 @@ function load(toml: string) {
 }
 
 const upstreamsOf = (toml: string) =>
-  configuredUpstreams(load(toml)).map(({ upstream }) => `${upstream.name} (${upstream.kind})`)
+  configuredUpstreams(load(`${toml}\n[onnx]\nenabled = false`)).map(
+    ({ upstream }) => `${upstream.name} (${upstream.kind})`,
+  )
 
 const server = '[[upstream]]\nname = "server"\nurl = "http://127.0.0.1:1/v1"\n'
 

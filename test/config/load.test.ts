@@ -205,7 +205,7 @@ test('one upstream of any protocol needs no file, and each protocol has its defa
   })
   const unknown = { SLUICE_UPSTREAM_URL: 'http://127.0.0.1:1', SLUICE_UPSTREAM_API: 'grpc' }
   expect(faultsOf(unknown)).toEqual([
-    'upstream.0.api: expected one of chat, responses, messages, demo, llama.',
+    'upstream.0.api: expected one of chat, responses, messages, demo, llama, onnx.',
   ])
 })
 
@@ -244,9 +244,15 @@ test('clocks may differ by a minute at most', () => {
 test.each(['translations', 'jwt', 'limits', 'stream', 'groups'])(
   'a section %s that is no table is a fault',
   (section) => {
-    for (const value of ['1', '"a"', 'true']) {
+    for (const value of ['1', '"a"', 'true', '[]']) {
       const faults = faultsOf({ SLUICE_CONFIG: fileWith(`${section} = ${value}\n`) })
       expect(faults.join(), value).toContain(`${section}: `)
     }
   },
 )
+
+test('a table where a list belongs is a fault', () => {
+  const faults = faultsOf({ SLUICE_CONFIG: fileWith('upstream = {}\njwt.algorithms = {}\n') })
+  expect(faults.join()).toContain('upstream: expected array.')
+  expect(faults.join()).toContain('jwt.algorithms: expected array.')
+})

@@ -1,7 +1,13 @@
-import { describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { isBrowserMissing } from '#test/support/browser.ts'
 import { useConsole } from '#test/support/console.ts'
 import { eventually } from '#test/support/eventually.ts'
+import { publishModel } from '#test/support/model-hub.ts'
+import { startModelOrigin } from '#test/support/model-origin.ts'
+import { ggufOf } from '../installer/installer-fixture.ts'
 
 describe.skipIf(isBrowserMissing)('models and usage in a browser (needs chromium)', () => {
   const { site, open: openPage } = useConsole()
@@ -77,8 +83,16 @@ describe.skipIf(isBrowserMissing)('models and usage in a browser (needs chromium
   })
 })
 
+const hub = await startModelOrigin()
+afterAll(() => hub.stop())
+
 describe.skipIf(isBrowserMissing)('the installer in a browser (needs chromium)', () => {
-  const { open: openPage } = useConsole()
+  const { open: openPage } = useConsole({
+    environment: { SLUICE_MODELS: mkdtempSync(join(tmpdir(), 'sluice-models-')) },
+    installer: {
+      ...{ hubUrl: hub.url, hosts: ['*'], ports: [], privateHosts: true, reserveBytes: 0 },
+    },
+  })
 
   test('a refused source says why in the dialog, and Escape closes it', async () => {
     const { page, open, press, fill, choose, shows, hides, expectAccessible } = await openPage()
@@ -95,6 +109,51 @@ describe.skipIf(isBrowserMissing)('the installer in a browser (needs chromium)',
     await hides('Expected SHA-256')
     const focused = await page.evaluate('document.activeElement.textContent')
     expect(focused).toBe('Install a model')
+    await page.close()
+  })
+
+  test('a model of a hub is installed with progress, pause and log, and another one is cancelled', async () => {
+    const pace = { bytes: 4_096, everyMs: 40 }
+    publishModel(hub, 'org/small', { 'weights.gguf': ggufOf(600_000) }, { pace })
+    publishModel(hub, 'org/slow', { 'weights.gguf': ggufOf(900_000) }, { pace })
+    const visited = await openPage()
+    const { page, faults, open, press, fill, shows, hides, expectAccessible } = visited
+    const install = async (model: string) => {
+      await press('Install a model')
+      await fill('Model', model)
+      await page.keyboard.press('Enter')
+    }
+    await open('/installer', 'Local models')
+    await install('org/small')
+    await page.waitForFunction(`Number(document.querySelector('.download .progress')
+      ?.getAttribute('aria-valuenow')) > 0`)
+    // Speed and time left.
+    await page.waitForFunction(
+      `/B\\/s · .+ left/.test(document.querySelector('.download').innerText)`,
+    )
+    await press('Pause')
+    await shows('Download of org/small paused')
+    await shows('Paused')
+    await expectAccessible()
+    await press('Log')
+    await page.waitForFunction(`document.querySelectorAll('dialog .events li').length > 1`)
+    await press('Close')
+    await press('Resume')
+    await shows('Download of org/small resumed')
+
+    await install('org/slow')
+    await page.waitForFunction(`document.querySelectorAll('.download').length === 2 ||
+      document.querySelector('.download')?.innerText.includes('org/slow')`)
+    await page.evaluate(`[...document.querySelectorAll('.download')]
+      .find((one) => one.innerText.includes('org/slow'))
+      .querySelectorAll('button').forEach((one) => one.innerText === 'Cancel' && one.click())`)
+    await shows('The data downloaded so far is deleted.')
+    await page.evaluate(`[...document.querySelectorAll('dialog button')]
+      .find((one) => one.type === 'submit').click()`)
+    await shows('Download of org/slow cancelled')
+    await shows('org/small is installed')
+    await hides('No local models')
+    expect(faults).toEqual([])
     await page.close()
   })
 })

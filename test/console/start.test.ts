@@ -68,7 +68,8 @@ describe.skipIf(isBrowserMissing)('the console in a browser (needs chromium)', (
     await shows('Accepting requests')
     const links = await page.$$eval('.rail nav a', (all) => all.map((link) => link.textContent))
     expect(links).toContain('Playground')
-    expect(links).not.toContain('Local models')
+    expect(links).toContain('Files')
+    for (const title of ['Local models', 'Traffic', 'Audit log']) expect(links).not.toContain(title)
     await page.close()
   })
 

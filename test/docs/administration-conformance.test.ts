@@ -36,6 +36,11 @@ test('configuration', async () => {
   })
 })
 
+test('health', async () => {
+  await client.call('GET /v1/database')
+  await client.call('GET /v1/engines')
+})
+
 test('translations', async () => {
   const path = { language: 'cs' }
   await client.call('PATCH /v1/translations/{language}', {

@@ -122,7 +122,12 @@ describe('every operation', () => {
 
 test('WebSocket routes are marked and accept a token in the query', () => {
   const isSocket = ({ said }: Operation) => said['x-websocket'] === true
-  expect(placesWhere(isSocket).toSorted()).toEqual(['GET /v1/responses', 'GET /v1/stt'])
+  expect(placesWhere(isSocket).toSorted()).toEqual([
+    'GET /v1/listen',
+    'GET /v1/realtime',
+    'GET /v1/responses',
+    'GET /v1/stt',
+  ])
   for (const { said } of document.operations.filter(isSocket)) {
     expect(Object.keys(asRecord(said['responses']))).toContain('101')
     expect(said['security']).toContainEqual({ token: [] })
@@ -176,9 +181,10 @@ test('every error has the shape of its surface', () => {
     contentsOf(said)
       .filter(({ where, content }) => /^[45]/.test(where) && !isProbe(path, content))
       // The shape of OAuth (RFC 6749, 5.2), which its clients read.
-      .filter(({ where }) => !(path === '/login/device/token' && where.startsWith('400')))
+      .filter(({ where }) => !(path === '/login/device/token' && /^40[01]/.test(where)))
       .filter(({ content }) => {
-        const name = path.startsWith('/compat') ? 'MessagesError' : 'Error'
+        const own = path === '/v1/listen' ? 'ListenError' : 'Error'
+        const name = path.startsWith('/compat') ? 'MessagesError' : own
         return asRecord(content['schema'])['$ref'] !== `#/components/schemas/${name}`
       })
       .map(({ where }) => `${place} ${where}`),

@@ -18,6 +18,13 @@ afterAll(() => gateway.stop())
 /** Examples with an object that a fresh gateway does not have. */
 const exceptions: Readonly<Record<string, number>> = {
   'POST /v1/rerank': 404,
+  'POST /v1/audio/speech': 404,
+  'POST /v1/batches': 404,
+  // Its host does not exist.
+  'POST /v1/webhook_endpoints': 400,
+  'POST /v1/webhook_endpoints/{webhook_endpoint_id}': 404,
+  'POST /v1/webhook_endpoints/{webhook_endpoint_id}/rotate_secret': 404,
+  'POST /v1/webhook_endpoints/{webhook_endpoint_id}/test': 404,
   // It is for browsers, which send a header of their own.
   'POST /v1/session': 403,
   'POST /v1/device-logins/{code}': 404,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { type SQL, sql } from 'drizzle-orm'
 import { createListingStore } from '#files/listing/store.ts'
+import { duplicateKey } from '#files/names.ts'
 import { type Person, principalOf } from '#test/support/file-gateway.ts'
 import { ann, bob, fresh, useFileGateway } from './fixture.ts'
 
@@ -188,6 +189,19 @@ describe('a search', () => {
     expect(await find('_')).toEqual(['100%_sure.txt', 'a_b'])
     expect(await find('\\')).toEqual([])
     expect(await find(fresh('search'))).toEqual([])
+  })
+
+  test('of files with one name finds all of them, and none by the ids that tell them apart', async () => {
+    const { gateway } = fixture
+    const name = fresh('twin')
+    await gateway.upload(ann, name)
+    const id = await gateway.upload(ann, fresh('twin'))
+    // As an upload with a purpose stores it.
+    await fixture.database.drizzle.execute(sql`
+      update node set name = ${name}, name_key = ${duplicateKey(name, id)} where id = ${id}::uuid`)
+    const find = async (query: string) => namesOf(await list('/v1/files/search', { query }))
+    expect(await find(name)).toEqual([name, name])
+    expect(await find(id.slice(-12))).toEqual([])
   })
 
   test('highlights the terms in the name', async () => {

@@ -22,7 +22,7 @@ beforeAll(() => {
     port: 0,
     hostname: '127.0.0.1',
     async fetch(request) {
-      const reading = readJsonBody(request, limits)
+      const reading = (async () => readJsonBody(request, limits))()
       arrived.resolve()
       try {
         outcome.resolve({ value: await reading })

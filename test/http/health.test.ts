@@ -1,4 +1,6 @@
 import { expect, test } from 'bun:test'
+import { databaseEndpoints } from '#operations/database-endpoints.ts'
+import { watchDatabase } from '#operations/database-report.ts'
 import { operationsEndpoints } from '#operations/endpoints.ts'
 import { answerSchema, checkDescribed, checkExamples } from '#test/support/described-shapes.ts'
 import { createTestApp, operationsOf } from '#test/support/endpoints.ts'
@@ -24,10 +26,19 @@ test.each([
 
 /** None of these endpoints authenticates. */
 const publicOnly = {
-  auth: { authenticate: () => Promise.reject(new Error('not public')), findKnown: () => null },
+  auth: { authenticate: () => Promise.reject(new Error('not public')) },
   config: {
     limits: { requestBytesMax: 1, jsonDepthMax: 1 },
     files: { uploadGapMs: 10_000, uploadMs: 10_000 },
     stream: { heartbeatMs: 10_000, readerStallMs: 10_000 },
   },
 }
+
+test.each([
+  ['responds', async () => {}, { state: 'available', ping_ms: expect.any(Number) }],
+  ['is away', () => Promise.reject(new Error('away')), { state: 'unavailable', ping_ms: null }],
+])('a database that %s is described as such', async (_, ping, expected) => {
+  const databaseHealth = watchDatabase({ kind: 'postgres', ping })
+  const [check] = databaseEndpoints({ databaseHealth })
+  expect(await check?.handle({} as never)).toMatchObject({ kind: 'postgres', ...expected })
+})

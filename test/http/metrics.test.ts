@@ -199,7 +199,6 @@ test.if(outside !== undefined)('a remote client without a token is refused', asy
         {
           auth: {
             authenticate: () => Promise.reject(new Error('not public')),
-            findKnown: () => null,
           },
           config: {
             limits: { requestBytesMax: 1, jsonDepthMax: 1 },

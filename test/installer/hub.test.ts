@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { renderDownload } from '#installer/record.ts'
+import { type HubFiles, publishModel } from '#test/support/model-hub.ts'
 import {
   ggufOf,
   type InstallerFixture,
@@ -19,32 +20,8 @@ beforeAll(async () => {
 })
 afterAll(() => fixture.close())
 
-type Files = Readonly<Record<string, Uint8Array>>
-
 /** Replaces the files of a repository by a new commit; returns the commit. */
-function publish(name: string, files: Files): string {
-  const { origin } = fixture
-  const commit = sha256Of(Buffer.concat(Object.values(files))).slice(0, 40)
-  const json = (value: unknown) => Buffer.from(JSON.stringify(value))
-  const headers = { 'content-type': 'application/json' }
-  const siblings = Object.keys(files).map((rfilename) => ({ rfilename }))
-  for (const asked of ['main', commit]) {
-    const path = `/api/models/${name}/revision/${asked}`
-    origin.put(path, json({ id: name, sha: commit, siblings }), { headers })
-  }
-  const tree = Object.entries(files).map(([path, content]) => ({
-    type: 'file',
-    path,
-    size: content.length,
-    oid: 'f'.repeat(40),
-    lfs: { oid: sha256Of(content), size: content.length, pointerSize: 130 },
-  }))
-  origin.put(`/api/models/${name}/tree/${commit}`, json(tree), { headers })
-  for (const [path, content] of Object.entries(files)) {
-    origin.put(`/${name}/resolve/${commit}/${path}`, content)
-  }
-  return commit
-}
+const publish = (name: string, files: HubFiles) => publishModel(fixture.origin, name, files)
 
 const small = Buffer.from('{}')
 

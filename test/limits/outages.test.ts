@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { sql } from 'drizzle-orm'
 import type { Reservation } from '#inference/inference.ts'
 import { AppError } from '#lib/errors.ts'
 import { createLimits } from '#limits/create-limits.ts'
@@ -23,8 +24,8 @@ afterEach(async () => {
 })
 
 /** The limits of one process, which can be cut off from the database. Its meters do not refill. */
-function open(processId: string, scopes: Partial<LimitScopes>) {
-  const store = createLeaseStore(database, { processId, leaseMs })
+function open(processId: string, scopes: Partial<LimitScopes>, lastsMs = leaseMs) {
+  const store = createLeaseStore(database, { processId, leaseMs: lastsMs })
   let isCut = false
   let exchanges = 0
   const limits = createLimits({
@@ -37,7 +38,7 @@ function open(processId: string, scopes: Partial<LimitScopes>) {
     sleep: Bun.sleep,
     onRefused() {},
     onExchange: () => exchanges++,
-    leaseMs,
+    leaseMs: lastsMs,
     store: {
       ...store,
       exchange: (...asked) =>
@@ -68,6 +69,7 @@ function open(processId: string, scopes: Partial<LimitScopes>) {
     cut(cut: boolean) {
       isCut = cut
     },
+    exchanges: () => exchanges,
     async exchanged() {
       const before = exchanges
       await eventually('an exchange', () => exchanges > before + 1)
@@ -163,4 +165,34 @@ onServer('a limit below the number of processes lets each of them begin one call
   b.cut(true)
   expect(await a.admitAll('dora')).toHaveLength(1)
   expect(await b.admitAll('dora')).toHaveLength(1)
+})
+
+test('a slot that an exchange took after its process had given up on it is freed again', async () => {
+  const limits = open('process-a', { default: { concurrent_generations: 4 } })
+  const running = await limits.admit()
+  await limits.exchanged()
+  await database.drizzle.execute(
+    sql`insert into limit_slot (key, process_id, slots) values ('user:bob:late', 'process-a', 2)`,
+  )
+  const keys = async () => {
+    const rows = await database.drizzle.execute<{ key: string }>(sql`select key from limit_slot`)
+    return rows.map(({ key }) => key)
+  }
+  await eventually('it is freed', async () => !(await keys()).includes('user:bob:late'))
+  expect(await keys()).toHaveLength(1)
+  running?.settle(ended({ input: 1, output: 1 }))
+})
+
+onServer('calls that end while others run leave their slots to the next ones', async () => {
+  const noRenewalMs = 600_000
+  const limits = open('process-a', { default: { concurrent_generations: 100 } }, noRenewalMs)
+  const running = await Promise.all(Array.from({ length: 8 }, () => limits.admit()))
+  const before = limits.exchanges()
+  for (let round = 0; round < 20; round++) {
+    for (const one of running.splice(0, 2)) one?.settle(ended({ input: 1, output: 1 }))
+    running.push(await limits.admit(), await limits.admit())
+    await Bun.sleep(2)
+  }
+  expect(limits.exchanges() - before).toBeLessThanOrEqual(1)
+  for (const one of running) one?.settle(ended({ input: 1, output: 1 }))
 })

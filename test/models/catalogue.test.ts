@@ -61,7 +61,11 @@ function open({ upstreams, model = [], refreshMs = 60_000, refreshTimeoutMs = 5_
   }
   const catalogue = createCatalogue({
     config,
-    upstreams: configuredUpstreams({ upstream: entries, llama: { enabled: false } }),
+    upstreams: configuredUpstreams({
+      upstream: entries,
+      llama: { enabled: false },
+      onnx: { enabled: false },
+    }),
     adapters: adaptersWithoutModels,
     access: createModelAccess(createModelNames({ prefix: 'vendor' }), () => []),
     transport: openTransport(),

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { InstalledModel, InstalledModels } from '#installer/library.ts'
-import { ggufModels } from '#models/gguf-models.ts'
+import { chooseGguf, ggufModels } from '#models/gguf-models.ts'
 
 function modelsOf(...installed: [name: string, ...files: string[]][]) {
   const models: InstalledModel[] = installed.map(([name, ...paths]) => ({
@@ -50,4 +50,19 @@ test('other files are ignored', async () => {
     ['empty'],
   )
   expect(models.map(({ name }) => name)).toEqual(['seeing'])
+})
+
+test.each([
+  ['the best compromise', ['m-Q8_0.gguf', 'm-q4_k_m.gguf', 'm-Q4_0.gguf'], ['m-q4_k_m.gguf']],
+  ['the next one to it', ['m-Q8_0.gguf', 'm-Q2_K.gguf', 'README.md'], ['m-Q8_0.gguf']],
+  ['an only model of any name', ['mmproj-f16.gguf', 'm-bf16.gguf'], ['m-bf16.gguf']],
+  [
+    'all parts of one model',
+    ['m-Q4_K_M-00001-of-00002.gguf', 'm-Q4_K_M-00002-of-00002.gguf', 'm-f16.gguf'],
+    ['m-Q4_K_M-00001-of-00002.gguf', 'm-Q4_K_M-00002-of-00002.gguf'],
+  ],
+  ['nothing of nothing', ['README.md'], []],
+])('of the files of a repository, %s is chosen', (_, files, chosen) => {
+  const all = files.map((path) => ({ path }))
+  expect(chooseGguf(all)).toEqual(chosen.map((path) => ({ path })))
 })

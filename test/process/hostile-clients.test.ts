@@ -18,6 +18,8 @@ const seed = 20_240_607
 let gateway: GatewayProcess
 let worker: number
 let request: string
+/** A request head that arrives byte by byte, and its end. */
+let slowHead: { readonly socket: Socket; readonly closed: Promise<void> }
 
 beforeAll(async () => {
   // Its sockets are counted, so those to the database must not grow in number under load.
@@ -29,8 +31,22 @@ beforeAll(async () => {
     `POST /v1/responses HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer ${await signToken()}\r\n` +
     `Content-Length: ${body.length}\r\n\r\n${body}`
   await expectService()
+  slowHead = await sendHeadSlowly()
 })
 afterAll(stopProcesses)
+
+const everyMs = 200
+
+async function sendHeadSlowly(): Promise<typeof slowHead> {
+  const socket = await openSocket(gateway.port(), 'GET /readyz HTTP/1.1\r\nX-Slow: ')
+  const timer = setInterval(() => socket.write('a'), everyMs)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  socket.on('close', () => {
+    clearInterval(timer)
+    resolve()
+  })
+  return { socket, closed: promise }
+}
 
 /** The same worker still serves, and nothing unexpected was logged. */
 afterEach(async () => {
@@ -140,3 +156,8 @@ test.each([
     expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 400'])
   },
 )
+
+test('a request head that arrives byte by byte is cut', async () => {
+  await slowHead.closed
+  expect(slowHead.socket.bytesRead).toBe(0)
+})

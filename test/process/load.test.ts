@@ -19,7 +19,7 @@ import type { CrowdReport } from '#test/support/stream-crowd.ts'
 afterEach(stopProcesses)
 
 /** Many times what sockets and buffers on the way hold. */
-const floodBytes = 24 * 1024 * 1024
+const floodBytes = 48 * 1024 * 1024
 /** Also more than they hold, and each token of it is stored. */
 const storedFloodBytes = 8 * 1024 * 1024
 const pieceBytes = 64 * 1024

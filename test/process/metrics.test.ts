@@ -13,6 +13,7 @@ import {
   stopProcesses,
 } from '#test/support/process.ts'
 import { openConnections, type ServedConnection } from '#test/support/served-connection.ts'
+import type { TrafficRecord } from '#traffic/record.ts'
 
 /** Metrics of real workers and their supervisor. */
 
@@ -54,6 +55,20 @@ async function generate(connection: ServedConnection, times: number): Promise<vo
   for (let request = 0; request < times; request++) {
     expect((await connection.exchange('POST', '/v1/responses', token, body)).status).toBe(200)
   }
+}
+
+/** One long stream on each connection. */
+async function startStreams(connections: readonly ServedConnection[]): Promise<void> {
+  const token = { authorization: `Bearer ${await signToken()}` }
+  const body = JSON.stringify({ model: 'demo-long', input: 'hi', store: false, stream: true })
+  for (const connection of connections) void connection.readToEnd('/v1/responses', token, body)
+}
+
+async function readTraffic(connection: ServedConnection): Promise<TrafficRecord> {
+  const token = { authorization: `Bearer ${await signToken(['admins'])}` }
+  const { status, body } = await connection.exchange('GET', '/v1/traffic', token)
+  expect(status).toBe(200)
+  return JSON.parse(body)
 }
 
 /** Series that fell or vanished although they only count. */
@@ -104,7 +119,7 @@ test.skipIf(serverUrl === undefined)(
 )
 
 test.skipIf(serverUrl === undefined)(
-  'a stopped worker does not stop the scrape: its last values are used, and a metric says so',
+  'a stopped worker stops neither the scrape, which has its last values, nor the traffic, which misses it',
   async () => {
     const environment = { SLUICE_WORKERS: '2', SLUICE_METRICS_PORT: '0' }
     const gateway = await startGatewayProcess({ environment })
@@ -112,8 +127,24 @@ test.skipIf(serverUrl === undefined)(
     const [left, right] = await openConnections(gateway.port(), childrenOf(gateway.pid))
     await generate(right, 4)
     expect(totals(await scrape(gateway)).generations).toBe(4)
+    const streams = await openConnections(gateway.port(), childrenOf(gateway.pid))
+    await startStreams(streams)
+    await eventually('both streams run', async () => {
+      return (await readTraffic(left)).phases.streaming === 2
+    })
+    for (const connection of [left, right]) {
+      const { workers, calls, upstreams } = await readTraffic(connection)
+      expect(workers).toEqual({ reporting: 2, missing: 0 })
+      const pids = calls.map(({ worker }) => Number(worker))
+      expect(pids.toSorted()).toEqual([left.workerPid, right.workerPid].toSorted())
+      expect(calls[0]).toMatchObject({ model: 'demo-long', phase: 'streaming', upstream: 'demo' })
+      expect(upstreams.find(({ name }) => name === 'demo')?.in_flight).toBe(2)
+    }
 
     killProcess(right.workerPid, 'SIGSTOP')
+    const { workers, running } = await readTraffic(left)
+    expect(workers).toEqual({ reporting: 1, missing: 1 })
+    expect(running).toBe(1)
     await generate(left, 1)
     for (const stopped of [await scrape(gateway), await scrapeWorker(left)]) {
       expect(totals(stopped).generations).toBe(5)
@@ -143,6 +174,9 @@ test('metrics are served while the gateway drains, as OpenMetrics too', async ()
   expect(metrics.get('sluice_draining')).toBe(1)
   const { port } = await gateway.logged('serving metrics')
   const url = `http://127.0.0.1:${port}`
+  const ready = await fetch(`${url}/readyz`)
+  expect([ready.status, await ready.json()]).toEqual([503, { status: 'draining' }])
+  expect((await fetch(`${url}/livez`)).status).toBe(200)
   const headers = { accept: 'application/openmetrics-text;version=1.0.0' }
   const open = await fetch(`${url}/metrics`, { headers })
   expect(open.headers.get('content-type')).toStartWith('application/openmetrics-text')

@@ -83,10 +83,10 @@ test('a file that is not valid changes nothing and says why, as a start does', a
     expect(await refused.exited).toBe(1)
     expect(refused.stderr()).toContain(says)
   }
-  const logged = world.gateway
-    .log()
-    .filter(({ message }) => message === 'configuration not reloaded, it is not valid')
-  expect(logged).toHaveLength(Object.keys(faults).length)
+  await world.gateway.logged(
+    'configuration not reloaded, it is not valid',
+    Object.keys(faults).length,
+  )
   expect(changedKeys(await world.change(`${valid(6)}[llama]\nenabled = false\n`))).toEqual([
     'retrieval.k',
   ])

@@ -82,8 +82,8 @@ async function meet(replica: Replica, { method, path }: Operation, { bearer }: C
   if (status === 401) return 'unauthorised'
   if (status !== 403 || method === 'HEAD') return status === 403 ? 'refused' : 'allowed'
   const { code, details, message } = asRecord(body['error'])
-  const isDenied = (code ?? asRecord(details)['error_code']) === 'permission_denied'
-  return isDenied ? String(message) : 'allowed'
+  const known = code ?? asRecord(details)['error_code'] ?? body['err_code']
+  return known === 'permission_denied' ? String(message ?? body['err_msg']) : 'allowed'
 }
 
 function expected({ method, permission, scope }: Operation, credential: Credential): string {
@@ -118,7 +118,7 @@ describe('every endpoint admits', () => {
   })
 })
 
-type Mode = 'generate' | 'base' | 'embed' | 'rerank' | 'transcribe'
+type Mode = 'generate' | 'base' | 'embed' | 'rerank' | 'transcribe' | 'speak'
 type RequestOf = { readonly mode: Mode; readonly of: (model: string) => [string, unknown?] }
 
 const message = { max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] }
@@ -146,6 +146,7 @@ const requests: Readonly<Record<string, RequestOf>> = Object.fromEntries([
   post('/v1/agents', 'base', (model) => ({ name: 'A', model })),
   post('/v1/embeddings', 'embed', (model) => ({ model, input: 'Hi' })),
   post('/v1/rerank', 'rerank', (model) => ({ model, query: 'Hi', documents: ['a'] })),
+  post('/v1/audio/speech', 'speak', (model) => ({ model, input: 'Hi', voice: 'alloy' })),
   post('/v1/collections', 'embed', (model) => {
     collections += 1
     return { name: `c${collections}`, embedding_model: model }
@@ -162,7 +163,7 @@ type NamedModel = { readonly id: string; readonly forStaff: boolean; readonly is
 
 function modelsOf(mode: Mode): readonly NamedModel[] {
   const open = (id: string) => ({ id, forStaff: false, isListed: true })
-  const suffix = { embed: '-embed', rerank: '-rerank', transcribe: '-speech' }
+  const suffix = { embed: '-embed', rerank: '-rerank', transcribe: '-speech', speak: '-voice' }
   if (mode !== 'generate' && mode !== 'base') {
     const restricted = { id: `restricted${suffix[mode]}`, forStaff: true, isListed: false }
     return [open(`open${suffix[mode]}`), restricted]

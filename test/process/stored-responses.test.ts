@@ -24,11 +24,15 @@ afterEach(stopProcesses)
 /** The demo model emits about thirty words per second. */
 const prompt = Array.from({ length: 90 }, (_, index) => `word${index}`).join(' ')
 
-async function startStream(gateway: GatewayProcess, body: object = {}) {
+async function startStream(
+  gateway: GatewayProcess,
+  body: object = {},
+  until = 'output_text.delta',
+) {
   const answer = await gateway.ask({ model: 'demo', input: prompt, stream: true, ...body })
   expect(answer.status).toBe(200)
   const events = readEvents(answer)
-  await events.until(/output_text\.delta[\s\S]*\n\n/)
+  await events.until(new RegExp(`${RegExp.escape(until)}[\\s\\S]*\\n\\n`))
   return { id: idOf(readOpenFrames(events.text())), events }
 }
 
@@ -67,7 +71,10 @@ test('a killed worker leaves a failed response with every logged frame', async (
   const { id, events } = await startStream(gateway)
   await events.until(/word30 [\s\S]*\n\n/)
   const seen = readOpenFrames(events.text())
+  const late = Array.from({ length: 8 }, () => startStream(gateway, {}, 'response.created'))
+  const announced = (await Promise.all(late)).map((stream) => stream.id)
   await killWorker(gateway)
+  for (const other of announced) expect((await find(gateway, other)).status).toBe(200)
   await eventually('the response is over', async () => {
     const { status, body } = await find(gateway, id)
     expect(status).toBe(200)

@@ -7,6 +7,7 @@ import { eventually } from '#test/support/eventually.ts'
 import {
   configFile,
   type GatewayProcess,
+  inheritedEnvironment,
   launchGateway,
   signToken,
   startGatewayProcess,
@@ -21,6 +22,7 @@ import { openSpeech } from '#test/support/speech-client.ts'
 afterEach(stopProcesses)
 
 const fixtures = join(import.meta.dir, '../fixtures/tls')
+const main = join(import.meta.dir, '../../src/main.ts')
 const fixture = (name: string) => readFileSync(join(fixtures, name), 'utf8')
 const ca = `${fixture('authority.pem')}${fixture('self-signed.pem')}`
 /** The common name of the issuer tells the certificates apart. */
@@ -251,7 +253,8 @@ test.if(serverUrl !== undefined)('every worker replaces the certificate', async 
 test('clients below the minimum version, and with client_ca those without a certificate, are refused', async () => {
   const { paths } = certificateFolder('localhost')
   const more = `min_version = "1.3"\nclient_ca = "${join(fixtures, 'authority.pem')}"\n`
-  const gateway = await start(settings(paths, more))
+  const config = settings(paths, more)
+  const gateway = await start(config, { SLUICE_METRICS_PORT: '0' })
   const own = { cert: fixture('localhost.pem'), key: fixture('localhost.key') }
   const stranger = { cert: fixture('self-signed.pem'), key: fixture('self-signed.key') }
   const answer = async (how: object) => {
@@ -265,6 +268,15 @@ test('clients below the minimum version, and with client_ca those without a cert
   expect(await answer({ ...own, maxVersion: 'TLSv1.2' })).not.toContain('200 OK')
   expect(await answer({})).not.toContain('200 OK')
   expect(await answer(stranger)).not.toContain('200 OK')
+
+  const health = async (environment: Record<string, string>) => {
+    const env = { ...inheritedEnvironment(), SLUICE_CONFIG: config, ...environment }
+    const child = Bun.spawn([process.execPath, main, 'health'], { env, stderr: 'pipe' })
+    return `${await child.exited} ${await new Response(child.stderr).text()}`
+  }
+  const { port } = await gateway.logged('serving metrics')
+  expect(await health({ SLUICE_METRICS_PORT: String(port) })).toBe('0 ')
+  expect(await health({})).toMatch(/^1 .*metrics\.port/)
 })
 
 test.each([

@@ -1,4 +1,6 @@
 import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import manifest from '#package.json' with { type: 'json' }
 import { renderSbom } from '../../scripts/sbom.ts'
 
@@ -35,4 +37,20 @@ test('every component is listed once, with a licence, and as a dependency', () =
   expect(dependencies[0]?.dependsOn).toEqual(refs)
   for (const { name, licenses } of components) expect(licenses, name).toHaveLength(1)
   expect(components.map(({ name }) => name)).not.toContain('typescript')
+})
+
+test('a release is built from a tag, from the lock file alone, without scripts of packages', () => {
+  const workflow = readFileSync(
+    join(import.meta.dir, '../../.github/workflows/release.yml'),
+    'utf8',
+  )
+  expect(workflow).toMatch(/^on:\n {2}push:\n {4}tags: \["v\*"\]$/m)
+  const installs = workflow.match(/\b(bun|npm|npx|pnpm|yarn) (install|i|ci|add)\b.*/g)
+  expect(installs).toEqual(['bun install --frozen-lockfile'])
+  // Bun runs the scripts of these packages only.
+  expect(manifest).not.toHaveProperty('trustedDependencies')
+  const scripts = Object.keys(manifest.scripts).filter((name) =>
+    /^(pre|post)?install|^prepare/.test(name),
+  )
+  expect(scripts).toEqual([])
 })

@@ -51,13 +51,13 @@ describe('cancelling', () => {
       for (const runs of [here, there]) {
         expect(await runs.find(ann, run.id)).toMatchObject({ status: 'cancelled' })
       }
-      expect((await run.ended()).object.status).toBe('cancelled')
+      expect((await run.ended()).status).toBe('cancelled')
     })
   }
 
   test('leaves a finished response unchanged', async () => {
     const run = here.start(planOf(immediately(eventsOf(textChunks))))
-    const { object } = await run.ended()
+    const object = await run.ended()
     for (const runs of [here, there]) {
       expect(await runs.cancel(ann, run.id)).toEqual(JSON.parse(JSON.stringify(object)))
     }

@@ -124,7 +124,7 @@ test('a worker that was unreachable for too long ends the runs that others have 
   fault.state = 'none'
   expect(typesOf(await reader.whole).slice(-2)).toEqual(['error', 'response.failed'])
   expect(generation.signal()?.aborted).toBe(true)
-  expect(await run.ended()).toMatchObject({ error: { kind: 'worker_lost' } })
+  expect(await run.ended()).toMatchObject({ error: { code: 'worker_lost' } })
   expect(await dying.find(ann, run.id)).toMatchObject({ error: { code: 'worker_lost' } })
   await dying.close()
 })

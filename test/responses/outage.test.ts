@@ -81,7 +81,7 @@ test('a response that cannot be stored in time says so in its last frames', asyn
   expect(framesOf(whole).at(-1)).toContain('"store":false')
   const numbers = framesOf(whole).map((frame) => /"sequence_number":(\d+)/.exec(frame)?.[1])
   expect(numbers).toEqual(numbers.map((_, at) => String(at)))
-  expect(await run.ended()).toMatchObject({ error: null, object: { store: false } })
+  expect(await run.ended()).toMatchObject({ error: null, store: false })
   expect(lines.filter((line) => line.includes('response not stored'))).toHaveLength(1)
   fault.state = 'none'
   const status = async () => (await steady.find(ann, run.id))?.status
@@ -107,7 +107,7 @@ test('a response that was not stored at all is refused with a code, on every wor
   }
   fault.state = 'failing'
   const run = runs.start(planOf(immediately(eventsOf(textChunks))))
-  expect(await run.ended()).toMatchObject({ object: { status: 'completed', store: false } })
+  expect(await run.ended()).toMatchObject({ status: 'completed', store: false })
   expect(await refusal(runs)).toBe('response_not_stored')
   fault.state = 'none'
   expect(await refusal(runs)).toBe('response_not_stored')
@@ -118,6 +118,41 @@ test('a response that was not stored at all is refused with a code, on every wor
   )
   const watched = runs.watch(ann, run.id, watchFrom(-1)).catch((error: unknown) => error)
   expect(await watched).toMatchObject({ status: 404, wireCode: 'response_not_stored' })
+})
+
+test('no frame leaves before the row of its response is stored', async () => {
+  const held = Promise.withResolvers<void>()
+  const opened: string[] = []
+  const runs = await fixture.replica({
+    settings: { flushMs: 60_000 },
+    wrapStore: (store) => ({
+      ...store,
+      async write(work) {
+        opened.push(...work.opened.map(({ id }) => id))
+        await held.promise
+        return store.write(work)
+      },
+    }),
+  })
+  const generation = controlledGeneration()
+  const run = runs.start(planOf(generation.generate))
+  const reader = readOn(run.frames(forever))
+  generation.give(...eventsOf(textChunks).slice(0, 3))
+  await eventually('the row is being written', () => opened.includes(run.id))
+  await eventually('further frames are ready', () => generation.taken() === 3)
+  expect(reader.text()).toBe('')
+  held.resolve()
+  await eventually('the first frames are sent', () => reader.count() > 3)
+  expect(await steady.find(ann, run.id)).toMatchObject({ status: 'in_progress' })
+  generation.give(...eventsOf(textChunks).slice(3))
+  expect(typesOf(await reader.whole).at(-1)).toBe('response.completed')
+  const unwatched = controlledGeneration()
+  const other = runs.start(planOf(unwatched.generate))
+  unwatched.give(...eventsOf(textChunks).slice(0, 3))
+  await eventually('it runs', () => unwatched.taken() === 3)
+  unwatched.give(...eventsOf(textChunks).slice(3))
+  await other.ended()
+  expect(opened.filter((id) => id === other.id)).toHaveLength(1)
 })
 
 test('a response that the database rejects does not block others', async () => {
@@ -135,9 +170,9 @@ test('a response that the database rejects does not block others', async () => {
   refused = bad.head.id
   const good = [bad, ...Array.from({ length: 5 }, () => planOf(immediately(eventsOf(textChunks))))]
   const ends = await Promise.all(good.map((job) => runs.start(job).ended()))
-  expect(ends.map(({ object }) => object['store'])).toEqual([false, true, true, true, true, true])
-  for (const { object } of ends.slice(1)) {
-    expect((await steady.find(ann, object.id))?.status).toBe('completed')
+  expect(ends.map(({ store }) => store)).toEqual([false, true, true, true, true, true])
+  for (const { id } of ends.slice(1)) {
+    expect((await steady.find(ann, id))?.status).toBe('completed')
   }
 })
 
@@ -149,8 +184,11 @@ test('a database outage applies backpressure to the upstream', async () => {
   const generation = controlledGeneration()
   const run = runs.start(planOf(generation.generate))
   const reader = readOn(run.frames(forever))
+  const [begin = [], ...rest] = eventsOf(long)
+  generation.give(begin)
+  await eventually('it has started', () => reader.count() > 1)
   fault.state = 'failing'
-  generation.give(...eventsOf(long))
+  generation.give(...rest)
   await eventually('the buffer is full', () => reader.text().length > charsMax)
   await eventually('it was retried', () => fault.refused > 2)
   const { length } = reader.text()
@@ -170,11 +208,13 @@ test('slow readers receive every frame of an unstored response', async () => {
   const generation = controlledGeneration()
   fault.state = 'failing'
   const run = runs.start(planOf(generation.generate))
+  const leaving = new AbortController()
   const [quick, slow] = [readOn(run.frames(forever)), run.frames(forever)]
+  const left = run.frames(leaving.signal)
   generation.give(...eventsOf(long))
   const first = await slow.next()
-  const left = run.frames(AbortSignal.timeout(50))
   await left.next()
+  leaving.abort()
   const rest = await readAll(slow)
   expect((first.value ?? '') + rest).toBe(await quick.whole)
   expect(framesOf(rest).at(-1)).toContain('"store":false')

@@ -24,6 +24,7 @@ const found = (id: string, last = -1): FoundResponse => ({
   runnerId: 'another',
   background: true,
   log: { id, status: 'in_progress', last },
+  isLogExpired: false,
 })
 
 function start() {

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { isTerminal } from '#responses/response.ts'
+import { doneFrame } from '#surfaces/responses/frames.ts'
 import { eventually } from '#test/support/eventually.ts'
+import { checkStream } from '#test/support/response-frames.ts'
 import {
   controlledGeneration,
   eventsOf,
@@ -153,6 +155,25 @@ describe('an interrupted stream', () => {
     const expired = await brief.watch(ann, run.id, watchFrom(-1)).catch((error: unknown) => error)
     expect(expired).toMatchObject({ kind: 'not_found', wireCode: 'stream_expired' })
     expect(isTerminal((await brief.find(ann, run.id))?.status ?? 'queued')).toBe(true)
+  })
+
+  test('of a response without one is made of its object, until it would have expired', async () => {
+    const brief = await fixture.replica({ settings: { streamTtlS: 1 } })
+    const { head, renderer } = planOf(immediately([]))
+    renderer.push(eventsOf(textChunks).flat())
+    expect(await brief.storeEnded(head, renderer.stored())).toBe(true)
+    const whole = await readAll(await there.watch(ann, head.id, watchFrom(-1)))
+    expect(checkStream(whole + doneFrame).response).toEqual(
+      JSON.parse(JSON.stringify(renderer.stored())),
+    )
+    const tail = await readAll(await there.watch(ann, head.id, watchFrom(3)))
+    expect([whole.endsWith(tail), tail.split('\n\n').length]).toEqual([
+      true,
+      whole.split('\n\n').length - 4,
+    ])
+    await brief.store.sweep(new Date(Date.now() + 5_000))
+    const expired = await brief.watch(ann, head.id, watchFrom(-1)).catch((error: unknown) => error)
+    expect(expired).toMatchObject({ wireCode: 'stream_expired' })
   })
 })
 

@@ -14,6 +14,7 @@ import {
 } from '#responses/runs.ts'
 import { createResponseStore, type ResponseStore } from '#responses/store.ts'
 import type { QueuedResponse, ResponseHead } from '#responses/stored.ts'
+import { renderEndedStream } from '#surfaces/responses/ended-stream.ts'
 import { noHistory } from '#surfaces/responses/history.ts'
 import { createLogReplay } from '#surfaces/responses/log-replay.ts'
 import { parseCreateResponse } from '#surfaces/responses/parse.ts'
@@ -83,7 +84,7 @@ export async function startRunsFixture(): Promise<RunsFixture> {
         soleProcess: given.soleProcess ?? false,
         settings,
         heartbeatMs: given.heartbeatMs ?? 60_000,
-        rendering: { renderTerminalFrames, replayLog: createLogReplay },
+        rendering: { renderTerminalFrames, renderEndedStream, replayLog: createLogReplay },
         log: given.log ?? quietLog,
         now,
       })

@@ -29,6 +29,7 @@ test('a response is found while it runs and after its end', async () => {
     runnerId: 'runner',
     background: false,
     log: { id: response.id, status: 'in_progress', last: -1 },
+    isLogExpired: true,
   })
   const answer = [message('one'), message('two')]
   const object = { ...objectOf(response.id, 'completed', answer), usage: { total_tokens: 3 } }

@@ -44,6 +44,17 @@ export function run(items: string[], count: number) {
   ])
 })
 
+test('tests named like a file precede those of other folders', () => {
+  const distances = new Map([['src/auth/session-cookie.ts', 4]])
+  const tests = ['test/audit/a.test.ts', 'test/sessions/csrf.test.ts', 'test/auth/b.test.ts']
+  const given = tests.map((file) => ({ file, distances, isFast: true }))
+  expect(closestTests(given, 'src/auth/session-cookie.ts')).toEqual([
+    'test/auth/b.test.ts',
+    'test/sessions/csrf.test.ts',
+    'test/audit/a.test.ts',
+  ])
+})
+
 test('the test of a file precedes those of its folder, and these precede all others', () => {
   const tests = [
     { file: 'test/http/a.test.ts', distances: new Map([['src/auth/b.ts', 1]]), isFast: true },

@@ -80,6 +80,10 @@ function mayFail({ errors = {} }: Endpoint, status: number): boolean {
 function errorOf(path: string, { headers, text }: Answer): JsonObject {
   const body = asRecord(parseJson(text))
   expect(headers.get('content-type')).toStartWith('application/json')
+  if (path === '/v1/listen') {
+    expect(Object.keys(body).toSorted()).toEqual(['err_code', 'err_msg', 'request_id'])
+    return { code: body['err_code'], message: body['err_msg'] }
+  }
   const error = asRecord(body['error'])
   expect(error['message']).toBeString()
   if (!path.startsWith('/compat/')) {

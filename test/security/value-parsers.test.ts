@@ -174,8 +174,11 @@ describe('JSON values', () => {
     const body = fc
       .tuple(arbitraryOf(installBody), reference)
       .map(([value, model]) => ({ ...Object(value), model }))
+    // Nothing else refuses these.
+    const named = reference.map((name) => ({ model: 'org/name', name }))
+    const located = reference.map((model) => ({ model, source: 'local' }))
     holds(
-      fc.oneof(body, spoilt(body)),
+      fc.oneof(body, spoilt(body), named, located),
       (value) => {
         const read = attempt(() => readInstall(value))
         if (read === null) return

@@ -6,7 +6,7 @@ import { openTestDatabase, serverUrl, type TestDatabase } from '#test/support/da
 import { eventually } from '#test/support/eventually.ts'
 import { createWebBrowser, type WebBrowser } from '#test/support/oidc/web-browser.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
-import { type LoginWorld, sessionOf, startLoginWorld } from './world.ts'
+import { auditOf, type LoginWorld, rowOf, sessionOf, startLoginWorld } from './world.ts'
 
 let world: LoginWorld
 let url: string
@@ -41,13 +41,6 @@ async function setTime(
   return id
 }
 
-async function rowOf(id: string): Promise<Record<string, unknown> | undefined> {
-  const rows = await world.gateway.deps.database.drizzle.execute(
-    sql`select * from login_session where id = ${id}`,
-  )
-  return rows[0]
-}
-
 describe('a session ends', () => {
   test('at the end of its lifetime', async () => {
     const browser = await world.logIn()
@@ -68,6 +61,7 @@ describe('a session ends', () => {
 
   test('by a logout, which leads to that of the provider', async () => {
     const browser = await world.logIn()
+    const { id, userId } = await idOf(browser)
     const value = browser.cookie('sluice_session')
     const out = await browser.call(`${url}/v1/session`, { method: 'DELETE' })
     const { logout_url: logoutUrl } = asRecord(await out.json())
@@ -79,6 +73,10 @@ describe('a session ends', () => {
     expect(browser.cookie('sluice_session')).toBeUndefined()
     browser.setCookie('127.0.0.1', value?.name ?? '', value?.value ?? '')
     expect(await isLoggedIn(browser)).toBeFalse()
+    expect(await auditOf(world, id)).toEqual([
+      ['session.end', userId, '127.0.0.1', 'logout'],
+      ['session.create', userId, '127.0.0.1', 'oidc'],
+    ])
   })
 
   test('by the address /logout, but not from a link on another site', async () => {
@@ -91,25 +89,25 @@ describe('a session ends', () => {
     expect(await isLoggedIn(browser)).toBeFalse()
   })
 
-  test('by its user from another session', async () => {
+  test('by its user from another session, or with all others', async () => {
     const [here, lost] = [await world.logIn(), await world.logIn()]
     const { id } = await idOf(lost)
     const list = asRecord(await (await here.call(`${url}/v1/sessions`)).json())
+    const own = (await idOf(here)).id
     expect(list['data']).toContainEqual(expect.objectContaining({ id, current: false }))
-    expect(list['data']).toContainEqual(
-      expect.objectContaining({ id: (await idOf(here)).id, current: true }),
-    )
-    const ended = await here.call(`${url}/v1/sessions/${id}`, { method: 'DELETE' })
-    expect(ended.status).toBe(200)
+    expect(list['data']).toContainEqual(expect.objectContaining({ id: own, current: true }))
+    await here.call(`${url}/v1/sessions/${id}`, { method: 'DELETE' })
     expect([await isLoggedIn(lost), await isLoggedIn(here)]).toEqual([false, true])
+    await here.call(`${url}/v1/sessions`, { method: 'DELETE' })
+    expect(await isLoggedIn(here)).toBeFalse()
   })
 
   test('never by another user', async () => {
     const mine = await world.logIn()
-    const { id } = await idOf(mine)
     const root = { authorization: `Bearer ${await world.gateway.token(['admins'], 'root')}` }
-    const refused = await fetch(`${url}/v1/sessions/${id}`, { method: 'DELETE', headers: root })
-    expect(refused.status).toBe(404)
+    const end = { method: 'DELETE', headers: root }
+    expect((await fetch(`${url}/v1/sessions/${(await idOf(mine)).id}`, end)).status).toBe(404)
+    expect((await fetch(`${url}/v1/sessions`, end)).status).toBe(200)
     expect(await isLoggedIn(mine)).toBeTrue()
   })
 
@@ -155,14 +153,14 @@ describe('expired tokens', () => {
   test('are refreshed, with the groups of that moment', async () => {
     world.provider.user = { subject: 'eve', groups: ['users'], name: 'Eve' }
     const browser = await world.logIn()
-    const before = await rowOf((await idOf(browser)).id)
+    const before = await rowOf(world, (await idOf(browser)).id)
     world.provider.user = { subject: 'eve', groups: ['admins'], name: 'Eve' }
     // Groups of one second have no order.
     await Bun.sleep(1_000)
     const id = await setTime(browser, 'renew_at', 1)
     const me = asRecord(await (await browser.call(`${url}/v1/me`)).json())
     expect(me['groups']).toEqual([{ id: 'admins', name: 'admins' }])
-    const after = await rowOf(id)
+    const after = await rowOf(world, id)
     expect(after?.['refresh_token']).toMatch(/^sluice1\./)
     expect(after?.['refresh_token']).not.toBe(before?.['refresh_token'])
     expect(new Date(String(after?.['renew_at'])).getTime()).toBeGreaterThan(Date.now())
@@ -174,7 +172,7 @@ describe('expired tokens', () => {
     world.provider.revoke()
     const id = await setTime(browser, 'renew_at', 1)
     expect(await isLoggedIn(browser)).toBeFalse()
-    expect(await rowOf(id)).toBeUndefined()
+    expect(await rowOf(world, id)).toBeUndefined()
   })
 
   test('are refreshed once by many requests', async () => {

@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { asRecord } from '#lib/json.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
@@ -96,4 +97,26 @@ export async function finish(
   })
   const end = visited.at(-1)
   return `${end?.pathname}${end?.search}`
+}
+
+/** The audit entries of a session, newest first: action, user, address, and the reason or method. */
+export async function auditOf({ gateway }: LoginWorld, id: string): Promise<unknown[][]> {
+  const filter = { resource: { type: 'session', id } }
+  const { items } = await gateway.deps.audit.list(filter, { limit: 10, after: undefined })
+  return items.map(({ action, actor, changes: { after } }) => [
+    action,
+    actor?.userId,
+    actor?.clientAddress,
+    after?.['reason'] ?? after?.['method'],
+  ])
+}
+
+export async function rowOf(
+  { gateway }: LoginWorld,
+  id: string,
+): Promise<Record<string, unknown> | undefined> {
+  const rows = await gateway.deps.database.drizzle.execute(
+    sql`select * from login_session where id = ${id}`,
+  )
+  return rows[0]
 }

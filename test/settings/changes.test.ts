@@ -24,7 +24,7 @@ afterAll(async () => {
 const shipped = {
   retrieval_k: 3,
   rerank_top_n: null,
-  embedding_model: 'local-hash',
+  embedding_model: 'local',
   reranker_model: null,
   service_desk: { document_ids: null, model: null },
   files: { max_bytes: 5_368_709_120, trash_seconds: 2_592_000, people_picker: true },

@@ -42,6 +42,7 @@ describe('the history', () => {
         revision: expect.any(Number),
         created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
         actor_id: userIdOf('eve'),
+        actor_name: 'eve',
         patch: { retrieval_k: null },
         before: { retrieval_k: 5, files: { max_bytes: 7 } },
         after: { files: { max_bytes: 7 } },

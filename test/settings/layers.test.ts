@@ -132,6 +132,7 @@ test('the schema has the source and the lock of every key', async () => {
   await here.patch({ files: { trash_seconds: 90 } })
   expect(await keyOf('retrieval_k')).toEqual({
     default: 3,
+    configured: 3,
     source: 'default',
     config_key: 'retrieval.k',
     locked_by: null,
@@ -140,6 +141,7 @@ test('the schema has the source and the lock of every key', async () => {
   expect(await keyOf('reranker_model')).toMatchObject({ default: null, source: 'file' })
   expect(await keyOf('files.trash_seconds')).toMatchObject({
     default: 2_592_000,
+    configured: 60,
     source: 'database',
   })
   expect(await keyOf('rerank_top_n')).toMatchObject({
@@ -147,13 +149,22 @@ test('the schema has the source and the lock of every key', async () => {
     locked_by: 'SLUICE_RERANK_TOP_N',
   })
   expect(await keyOf('embedding_model')).toMatchObject({
-    default: 'local-hash',
+    default: 'local',
     source: 'environment',
     locked_by: 'SLUICE_EMBEDDING_MODEL',
   })
   expect(await keyOf('service_desk.document_ids')).toMatchObject({
     config_key: null,
     source: 'default',
+  })
+  const { schema } = Object((await here.send('/v1/config/schema')).body)
+  expect(schema.properties.files.properties.trash_seconds).toMatchObject({
+    title: 'Time in the trash',
+    'x-unit': 'seconds',
+  })
+  expect(schema.properties.reranker_model).toMatchObject({ 'x-reference': 'rerank model' })
+  expect(schema.properties.limits.properties.default.properties.stored_bytes).toMatchObject({
+    'x-unit': 'bytes',
   })
 })
 

@@ -13,6 +13,7 @@ import {
 import { Broken, type Client, createClient, Refused } from './client.ts'
 import { driveFaults, type Progress } from './drive-faults.ts'
 import { planFaults } from './faults.ts'
+import { batches } from './operations/batches.ts'
 import { documents } from './operations/documents.ts'
 import { modelCalls } from './operations/model-calls.ts'
 import type { OperationKind, Peer } from './operations/operation.ts'
@@ -119,7 +120,7 @@ function createClients(seed: number, { rotation: origins }: Site): Promise<Clien
 }
 
 function kindsOf({ seed }: Run, { index }: Client): readonly OperationKind[] {
-  const everyone = [...modelCalls, ...storedResponses, ...documents(seed), ...platform]
+  const everyone = [...modelCalls, ...storedResponses, ...documents(seed), ...batches, ...platform]
   return index < adminsCount ? [...everyone, ...administration] : everyone
 }
 

@@ -5,6 +5,8 @@ export type World = {
   readonly responses: Map<string, KnownResponse>
   /** Responses that were accepted and whose end was not seen. */
   readonly accepted: Map<string, KnownResponse>
+  /** Batches that were accepted: each must end, with every line once. */
+  readonly batches: Map<string, KnownBatch>
   readonly files: Map<string, KnownFile>
   readonly collections: Map<string, KnownCollection>
   readonly keys: Map<string, KnownKey>
@@ -20,6 +22,11 @@ export type Existence = 'present' | 'deleted' | 'unknown'
 type KnownResponse = {
   readonly tenant: number
   readonly prompt: Prompt
+  readonly endedMs: number
+}
+type KnownBatch = {
+  readonly tenant: number
+  readonly prompts: ReadonlyMap<string, Prompt>
   readonly endedMs: number
 }
 type KnownFile = {
@@ -48,6 +55,7 @@ export function createWorld(): World {
   return {
     responses: new Map(),
     accepted: new Map(),
+    batches: new Map(),
     files: new Map(),
     collections: new Map(),
     keys: new Map(),

@@ -13,11 +13,12 @@ let server: SpeechServer
 let token: string
 
 const engine = { ...createScriptedEngine(), languages: ['en', 'cs', 'sk'] as const }
+const slovak = { ...createScriptedEngine({ name: 'slovak' }), languages: ['sk'] as const }
 const supported = ['cs', 'en', 'sk']
 
 beforeAll(async () => {
   gateway = await startGateway()
-  server = startSpeechServer(gateway, { engines: [engine] })
+  server = startSpeechServer(gateway, { engines: [engine, slovak] })
   token = await gateway.token()
 })
 afterAll(async () => {
@@ -115,6 +116,22 @@ describe('a query', () => {
     const ready = await client.start()
     expect(ready).toMatchObject({ lang, audio: { encoding, sample_rate_hz: rate } })
     await client.end()
+  })
+
+  test('names an engine, which has to exist and to serve the language', async () => {
+    const client = await openSpeech(server.port, { query: `lang=sk&engine=slovak&${pcm}`, token })
+    expect(await client.start()).toMatchObject({ engine: { name: 'slovak' } })
+    await client.end()
+    expect(await refusalOf(`engine=nothing&${pcm}`)).toMatchObject({
+      code: 'engine_not_found',
+      closeCode: 1008,
+      param: 'engine',
+    })
+    expect(await refusalOf(`lang=cs&engine=slovak&${pcm}`)).toMatchObject({
+      code: 'unsupported_language',
+      param: 'lang',
+      details: { value: 'cs', supported_languages: ['sk'] },
+    })
   })
 
   test('with unknown parameters leads to one warning, which omits the token', async () => {

@@ -1,14 +1,18 @@
 import { loadConfig } from '#config/load.ts'
 import { adapters } from '#inference/upstreams/index.ts'
 import { createLlama } from '#inference/upstreams/llama/adapter.ts'
+import { createOnnx } from '#inference/upstreams/onnx/adapter.ts'
+import { quietLog } from './quiet-log.ts'
 
-/** Every adapter, without local models. */
+const config = loadConfig({})
+const withoutModels = { models: async () => [], environment: {}, log: quietLog }
+
+/** The adapters of a process without models on this machine. */
 export const adaptersWithoutModels = {
   ...adapters,
   llama: createLlama({
-    models: async () => [],
-    settings: { ...loadConfig({}).llama, packageFolder: '/nowhere' },
-    environment: {},
-    log: { info() {}, warn() {}, error() {} },
+    ...withoutModels,
+    settings: { ...config.llama, packageFolder: '/nowhere' },
   }),
+  onnx: createOnnx({ ...withoutModels, settings: { ...config.onnx, packageFolder: '/nowhere' } }),
 }

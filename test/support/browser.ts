@@ -8,9 +8,12 @@ import { helperTimeoutMs } from './time-limits.ts'
 const executable = Bun.which('chromium') ?? Bun.which('google-chrome')
 export const isBrowserMissing = executable === null && process.env['CI'] !== 'true'
 
+/** Null: its tests are skipped. */
+export const firefox = Bun.which('firefox-esr') ?? Bun.which('firefox')
+
 const lookMs = 50
 
-export async function openBrowser(): Promise<Browser> {
+export async function openBrowser(args: readonly string[] = []): Promise<Browser> {
   if (executable === null) throw new Error('Chromium is missing: apt-get install chromium')
   return puppeteer.launch({
     executablePath: executable,
@@ -21,8 +24,14 @@ export async function openBrowser(): Promise<Browser> {
       '--disable-dev-shm-usage',
       // Whatever is asked past the interception below finds no host.
       '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+      ...args,
     ],
   })
+}
+
+export async function openFirefox(): Promise<Browser> {
+  if (firefox === null) throw new Error('Firefox is missing: apt-get install firefox-esr')
+  return puppeteer.launch({ browser: 'firefox', executablePath: firefox })
 }
 
 export type Visit = {
@@ -35,14 +44,22 @@ export type Visit = {
   waitForText(selector: string, text: string): Promise<void>
 }
 
-export async function visit(browser: Browser | BrowserContext, url: string): Promise<Visit> {
+/** `otherHosts`: what the page may load besides its own, such as its identity provider. */
+export async function visit(
+  browser: Browser | BrowserContext,
+  url: string,
+  otherHosts: readonly string[] = [],
+): Promise<Visit> {
   const page = await browser.newPage()
   const faults: string[] = []
   page.setDefaultTimeout(helperTimeoutMs)
   await page.setViewport({ width: 1280, height: 900 })
   await page.setRequestInterception(true)
   page.on('request', (request) => {
-    const isOwn = request.url().startsWith('data:') || isSameHost(request.url(), url)
+    const isOwn =
+      request.url().startsWith('data:') ||
+      isSameHost(request.url(), url) ||
+      otherHosts.includes(new URL(request.url()).host)
     if (!isOwn) faults.push(`request to ${request.url()}`)
     void (isOwn ? request.continue() : request.abort('blockedbyclient'))
   })

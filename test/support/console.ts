@@ -6,6 +6,8 @@ import { type Gateway, type GatewayOptions, startGateway } from './gateway.ts'
 
 const axeSource = readFileSync(new URL(import.meta.resolve('axe-core')), 'utf8')
 
+const stillness = { name: 'prefers-reduced-motion', value: 'reduce' }
+
 export type ConsoleVisit = Visit & {
   /** Follows a link of the navigation, and waits for the title of its page. */
   open(path: string, title: string): Promise<void>
@@ -23,11 +25,11 @@ export type ConsoleVisit = Visit & {
   expectAccessible(): Promise<void>
 }
 
-/** A browser and a gateway for the tests of a file. */
-export function useConsole(options: GatewayOptions = {}) {
+/** A browser, with arguments of its own, and a gateway for the tests of a file. */
+export function useConsole(options: GatewayOptions = {}, browserArgs: readonly string[] = []) {
   const site = {} as { browser: Browser; gateway: Gateway }
   beforeAll(async () => {
-    site.browser = await openBrowser()
+    site.browser = await openBrowser(browserArgs)
     site.gateway = await startGateway(options)
   })
   afterAll(async () => {
@@ -51,10 +53,40 @@ async function openConsole(
   const visited = await visit(context, `${gateway.url}/console${path}`)
   const { page } = visited
   const controls = controlsOf(page)
+  // What still moves is clicked where it was.
+  await page.emulateMediaFeatures([stillness])
   await controls.fill('Token or API key', await gateway.token(groups))
   await controls.press('Log in')
   await page.waitForSelector('.rail')
   return { ...visited, ...controls }
+}
+
+/** Clicks that met the page around a button. */
+const clicksMax = 5
+
+/** Notes what the next click of the page meets. */
+const watchClick = new Function(
+  'button',
+  `addEventListener('click', ({ target }) => {
+    button.met = button.contains(target) ? 'button' : target.closest('a, button, input, label, select, summary, textarea')?.outerHTML ?? 'nothing'
+  }, { capture: true, once: true })`,
+) as (button: unknown) => void
+
+/**
+ * A list that arrives between the look for a button and the click may move the button away. A click that
+ * met nothing is repeated; one that met another control fails.
+ */
+async function clickOn(button: ElementHandle, name: string): Promise<void> {
+  for (let clicks = 1; ; clicks++) {
+    await button.evaluate(watchClick)
+    await button.click()
+    // A click that leaves the page takes the button with it.
+    const met = await button
+      .evaluate((one) => (one as { met?: string }).met ?? 'nothing')
+      .catch(() => 'button')
+    if (met === 'button') return
+    if (met !== 'nothing' || clicks === clicksMax) throw new Error(`"${name}": met ${met}`)
+  }
 }
 
 export function controlsOf(page: Page) {
@@ -88,7 +120,7 @@ export function controlsOf(page: Page) {
         .querySelectorAll('button, a, summary')].find(
         (one) => !one.disabled && one.checkVisibility() &&
           (one.getAttribute('aria-label') ?? one.textContent.trim()) === ${JSON.stringify(name)})`)
-      await button.click()
+      await clickOn(button, name)
     },
     async fill(label: string, text: string) {
       const input = await field(label)
@@ -110,7 +142,7 @@ export function controlsOf(page: Page) {
       for (const scheme of ['light', 'dark']) {
         await page.emulateMediaFeatures([
           { name: 'prefers-color-scheme', value: scheme },
-          { name: 'prefers-reduced-motion', value: 'reduce' },
+          stillness,
         ])
         expect(await findViolations(page), `${page.url()} in ${scheme}`).toEqual([])
       }

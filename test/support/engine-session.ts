@@ -27,6 +27,7 @@ export function engineConfig(overrides: Partial<EngineConfig> & Pick<EngineConfi
     sessionMsMax: 480_000,
     warm: 0,
     openMs: 5_000,
+    threads: 1,
     paceMax: 1_000,
     ...overrides,
   }
@@ -42,7 +43,7 @@ export function engineDeps(): EngineDeps & { readonly lines: readonly string[] }
     write: (line) => void lines.push(line),
     now: () => new Date(0),
   })
-  return { log, environment: {}, lines }
+  return { log, environment: {}, fetch, lines }
 }
 
 export async function openSession(

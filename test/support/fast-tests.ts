@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { basename, join, relative } from 'node:path'
 
 const project = join(import.meta.dir, '../..')
 
@@ -10,6 +10,9 @@ const programPath = /'(?:\.\.\/)+(src\/[^']+\.ts)'/g
 /** Modules of threads and processes. */
 const threadPath = /new URL\('(\.[^']+\.ts)', import\.meta\.url\)/g
 const startsProcess = /\bBun\.spawn|\bnew Worker\(|'node:child_process'/
+
+/** Of a word of a file name that says something. */
+const wordChars = 5
 
 type Module = { readonly imports: readonly string[]; readonly isSlow: boolean }
 
@@ -68,14 +71,25 @@ export function listTests(root = project): TestFile[] {
     .map(walk)
 }
 
-/** The tests that import a source file: first those in its folder of `test`, then by imports. */
+/**
+ * The tests that import a source file: first those in its folder of `test`, then those with a word of
+ * its name in their path (`auth/session-cookie.ts` and `test/sessions`), then by imports.
+ */
 export function closestTests(tests: readonly TestFile[], file: string): string[] {
   const folders = file.replace(/^src/, 'test').replace(/\.ts$/, '').split('/')
+  const words = basename(file, '.ts')
+    .split('-')
+    .filter((word) => word.length >= wordChars)
   const distance = (test: TestFile) => {
     const names = test.file.replace(/\.test\.ts$/, '').split('/')
     const shared = folders.findIndex((name, index) => name !== names[index])
     const unshared = shared === -1 ? 0 : folders.length - shared
-    return 100 * unshared + 10 * (test.distances.get(file) ?? 0) + (test.isFast ? 0 : 5)
+    const isNamedAlike = unshared > 1 && words.some((word) => test.file.includes(word))
+    return (
+      100 * (isNamedAlike ? 1.5 : unshared) +
+      10 * (test.distances.get(file) ?? 0) +
+      (test.isFast ? 0 : 5)
+    )
   }
   return tests
     .filter(({ distances }) => distances.has(file))

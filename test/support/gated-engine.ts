@@ -6,6 +6,8 @@ export type GatedEngine = Engine & {
   release(): void
   /** Processes nothing until released. */
   hold(): void
+  /** Sessions that were asked to end. */
+  endsAsked(): number
 }
 
 type Job = (session: EngineSession) => void
@@ -14,6 +16,7 @@ type Job = (session: EngineSession) => void
 export function createGatedEngine(inner: Engine): GatedEngine {
   const waiting: (() => void)[] = []
   let isOpen = false
+  let endsAsked = 0
   const pass = (job: () => void) => {
     if (isOpen) job()
     else waiting.push(job)
@@ -26,7 +29,10 @@ export function createGatedEngine(inner: Engine): GatedEngine {
       return {
         write: (samples) => later(({ write }) => write.call(session, samples)),
         finalize: () => later(({ finalize }) => finalize.call(session)),
-        end: () => later(({ end }) => end.call(session)),
+        end() {
+          endsAsked++
+          later(({ end }) => end.call(session))
+        },
         abort: () => session.abort(),
       }
     },
@@ -37,5 +43,6 @@ export function createGatedEngine(inner: Engine): GatedEngine {
     hold() {
       isOpen = false
     },
+    endsAsked: () => endsAsked,
   }
 }

@@ -1,11 +1,13 @@
+import { Value } from '@sinclair/typebox/value'
 import { SignJWT } from 'jose'
 import OpenAI from 'openai'
 import { buildApp } from '#app.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
+import { hookEntry } from '#hooks/config.ts'
 import { createHostedTools } from '#hosted-tools/hosted-tools.ts'
-import { type StartedServices, startServices } from '#modules.ts'
+import { beginWork, type StartedServices, startServices } from '#modules.ts'
 import { resolveHost } from '#outbound/resolve.ts'
 import { createFileSearch } from '#retrieval/file-search/file-search.ts'
 import type { Search } from '#retrieval/search/search.ts'
@@ -45,11 +47,15 @@ export type GatewayOptions = {
   prices?: Config['prices']
   queue?: Partial<Config['queue']>
   responses?: Partial<Config['responses']>
+  batches?: Partial<Config['batches']>
+  webhooks?: Partial<Config['webhooks']>
   websocket?: Partial<Config['websocket']>
   tokens?: Partial<Config['tokens']>
   compat?: Partial<Config['compat']>
   unsupportedTools?: Config['unsupportedTools']
   mcpServer?: Config['mcpServer']
+  appGateway?: Partial<Config['appGateway']>
+  hook?: Partial<Config['hook'][number]>[]
   llama?: Partial<Config['llama']>
   installer?: Partial<Config['installer']>
   retrieval?: Partial<Config['retrieval']>
@@ -86,6 +92,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   let draining = false
   const created = await startServices(config, { log, draining: () => draining, database })
   const deps = options.search === undefined ? created : searchingBy(options.search, created)
+  await beginWork(deps)
   const app = buildApp(deps).listen({ hostname: '127.0.0.1', port: 0, development: false })
   const port = app.server?.port ?? 0
   const url = `http://127.0.0.1:${port}`
@@ -173,10 +180,16 @@ function configOf(options: GatewayOptions): Config {
     prices: options.prices ?? config.prices,
     queue: { ...config.queue, ...options.queue },
     responses: { ...config.responses, ...options.responses },
+    batches: { ...config.batches, ...options.batches },
+    webhooks: { ...config.webhooks, ...options.webhooks },
     websocket: { ...config.websocket, ...options.websocket },
     tokens: { ...config.tokens, ...options.tokens },
     compat: { ...config.compat, ...options.compat },
     mcpServer: options.mcpServer ?? config.mcpServer,
+    appGateway: { ...config.appGateway, ...options.appGateway },
+    hook: (options.hook ?? []).map((entry, at) =>
+      Value.Parse(hookEntry, { name: `hook-${at}`, module: 'moderation', ...entry }),
+    ),
     unsupportedTools: options.unsupportedTools ?? config.unsupportedTools,
     llama: { ...config.llama, ...options.llama },
     installer: { ...config.installer, ...options.installer },

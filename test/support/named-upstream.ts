@@ -1,4 +1,5 @@
 import { createServer, type ServerResponse } from 'node:http'
+import { listenOnLoopback } from './loopback.ts'
 import { chatStream } from './recordings.ts'
 import { chunk } from './scripted-answers.ts'
 
@@ -35,9 +36,7 @@ export async function startNamedUpstream(name: string): Promise<NamedUpstream> {
     held.add(response)
     response.on('close', () => held.delete(response))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const { port, stop } = await listenOnLoopback(server)
   return {
     url: `http://127.0.0.1:${port}/v1`,
     keys: () => keys,
@@ -49,10 +48,6 @@ export async function startNamedUpstream(name: string): Promise<NamedUpstream> {
       isHolding = false
       for (const response of held) response.end(ending)
     },
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
+    stop,
   }
 }

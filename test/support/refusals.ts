@@ -42,6 +42,10 @@ export async function readFailure(answer: Response, gateway: Gateway): Promise<R
 
 function readError(text: string): JsonObject {
   const body: unknown = JSON.parse(text)
+  if (isRecord(body) && 'err_code' in body) {
+    expect(Object.keys(body).toSorted(), text).toEqual(['err_code', 'err_msg', 'request_id'])
+    return { code: body['err_code'], type: 'listen_error', message: body['err_msg'], param: null }
+  }
   const error = isRecord(body) && isRecord(body['error']) ? body['error'] : {}
   expect(Object.keys(Object(body)), text).toEqual(['error'])
   expect(Object.keys(error).toSorted(), text).toEqual(['code', 'message', 'param', 'type'])

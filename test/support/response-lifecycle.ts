@@ -71,7 +71,17 @@ function checkState(frame: Frame, next: string | undefined): void {
 /**
  * The fields that change while a response runs; `store` says at its end whether it could be stored.
  */
-const changing = ['status', 'completed_at', 'output', 'error', 'incomplete_details', 'usage']
+const changing = [
+  'status',
+  'completed_at',
+  'output',
+  'error',
+  'incomplete_details',
+  'usage',
+  'tool_usage',
+  'input_transformations',
+  'prompt_cache_diagnostics',
+]
 
 function checkSameResponse(states: readonly JsonObject[]): void {
   const lasting = states.map((state) =>

@@ -84,7 +84,11 @@ export async function startRetrievalGateway(
   })
   const jobs = await createJobs({ database, log: quietLog })
   const tables = createChunkTables({ database, jobs, now })
-  const embedders = new Map([['local-hash', createLocalHashEmbedder()]])
+  const localHash = createLocalHashEmbedder()
+  const embedders = new Map([
+    ['local', localHash],
+    ['local-hash', localHash],
+  ])
   const rerankers = new Map<string, Reranker>()
   const usedCollections = new Set<string>()
   const settings = { ...fixedSettings(config).current(), retrieval_k: 3 }

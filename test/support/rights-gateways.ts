@@ -29,7 +29,7 @@ name = "one"
 url = "${url}"
 models = ["listed-open", "listed-secret"]
 access = [{ models = "*-secret", groups = ["staff"] }]
-${both('', 'generate')}${both('-embed', 'embed')}${both('-rerank', 'rerank')}
+${both('', 'generate')}${both('-embed', 'embed')}${both('-rerank', 'rerank')}${both('-voice', 'speak')}
 [[model]]
 name = "restricted-speech"
 mode = "transcribe"
@@ -87,6 +87,7 @@ function answerOf({ path, body }: ReplayUpstream['requests'][number]) {
   if (path.endsWith('/rerank')) {
     return { headers: json, body: '{"results":[{"index":0,"relevance_score":1}]}' }
   }
+  if (path.endsWith('/speech')) return { headers: { 'content-type': 'audio/mpeg' }, body: 'ID3' }
   return { body: chatAnswer(body) }
 }
 

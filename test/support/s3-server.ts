@@ -15,5 +15,6 @@ function readUrl(text: string): S3Settings {
     region: 'us-east-1',
     // Runs that share the server do not share their objects.
     prefix: `${crypto.randomUUID()}/`,
+    requestMs: 30_000,
   }
 }

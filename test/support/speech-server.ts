@@ -62,6 +62,7 @@ export function startSpeechServer(
     config,
     log,
     languages: () => pool.languages,
+    findEngine: (_, name) => pool.engines.find((engine) => engine.name === name),
     openRecognition: (request) => openRecognition({ pool, settings, log }, request),
   })
   const { auth } = gateway.deps

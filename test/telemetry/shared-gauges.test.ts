@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from 'bun:test'
-import { addDatabaseMetrics } from '#operations/database-report.ts'
+import { addDatabaseMetrics, watchDatabase } from '#operations/database-report.ts'
 import { createMetricRegistry, sharedGaugeMsMax } from '#telemetry/metrics.ts'
 import { renderMetrics } from '#telemetry/metrics-text.ts'
 import { readMetrics } from '#test/support/metrics-text.ts'
@@ -32,7 +32,7 @@ test('a shared gauge that hangs is omitted after its deadline', async () => {
 
 test('a database that hangs is down', async () => {
   const registry = createMetricRegistry({ seriesMax: 10 })
-  addDatabaseMetrics(registry, { ping: never })
+  addDatabaseMetrics(registry, watchDatabase({ kind: 'pglite', ping: never }))
   const metrics = await readAfter(registry, sharedGaugeMsMax)
   expect(metrics.get('sluice_database_up')).toBe(0)
   expect(metrics.has('sluice_database_ping_seconds')).toBe(false)

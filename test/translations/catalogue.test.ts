@@ -71,6 +71,16 @@ describe('a text with other placeholders or tags is refused unless forced', () =
   })
 })
 
+test("administrators read the portal's own texts, of one language or all", async () => {
+  const { body: all } = await send('admins', 'GET /v1/translations/catalogue')
+  expect(Object.keys(all)).toEqual(['en', 'de'])
+  const { body: one } = await send('admins', 'GET /v1/translations/catalogue?language=de')
+  expect(one).toEqual({
+    de: { common: { save: 'Sichern', formatted: 'Seit {{ date, short }} {{- raw}}' } },
+  })
+  expect((await send('admins', 'GET /v1/translations/catalogue?language=fr')).body).toEqual({})
+})
+
 test('the status lists unused keys and mismatched placeholders', async () => {
   await send('admins', 'POST /v1/translations/reset')
   await patch({ save: 'Speichern', gone: 'x', hello: 'Hallo {{nmae}} {count}' }, 'de?force=true')

@@ -19,10 +19,18 @@ export async function call<Name extends OperationName>(
   name: Name,
   request: RequestOf<Name> & Extras = {} as RequestOf<Name>,
 ): Promise<ResponseOf<Name>> {
+  return (await callTagged(name, request)).data
+}
+
+/** The same with the entity tag of the response, for `if-match`. */
+export async function callTagged<Name extends OperationName>(
+  name: Name,
+  request: RequestOf<Name> & Extras = {} as RequestOf<Name>,
+): Promise<{ data: ResponseOf<Name>; tag: string | null }> {
   const { signal, headers, ...given } = request as Given & Extras
   const response = await send(name, given, { signal, ...(headers && { headers }) })
-  if (response.status === 204) return undefined as ResponseOf<Name>
-  return (await response.json()) as ResponseOf<Name>
+  const data = response.status === 204 ? undefined : await response.json()
+  return { data: data as ResponseOf<Name>, tag: response.headers.get('etag') }
 }
 
 /** The same for streams and files. The status is a success. */

@@ -16,7 +16,7 @@ export function href(path: string): string {
   return base + path
 }
 
-function navigate(path: string, { replace = false } = {}): void {
+export function navigate(path: string, { replace = false } = {}): void {
   if (replace) history.replaceState(null, '', href(path))
   else history.pushState(null, '', href(path))
   place.value = readPlace()

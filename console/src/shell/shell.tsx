@@ -1,11 +1,12 @@
 import type { FunctionComponent } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { logOut, may, me } from '../session/session.ts'
-import { chooseLanguage, language, text } from '../texts/texts.ts'
+import { text } from '../texts/texts.ts'
 import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Empty, Fault } from '../ui/notice.tsx'
 import { Page } from '../ui/page.tsx'
+import { LanguageSelector } from './language-selector.tsx'
 import { type PageEntry, pages, sections } from './pages.ts'
 import { href, place } from './router.ts'
 import { chooseScheme, type Scheme, scheme, theme } from './theme.ts'
@@ -148,28 +149,19 @@ function Account() {
             </button>
           ))}
         </fieldset>
-        <fieldset class="segments" aria-label={text('app.language')}>
-          {(['en', 'de'] as const).map((choice) => (
-            <button
-              key={choice}
-              type="button"
-              lang={choice}
-              aria-pressed={language.value === choice}
-              aria-label={choice === 'en' ? 'EN, English' : 'DE, Deutsch'}
-              onClick={() => void chooseLanguage(choice)}
-            >
-              {choice.toUpperCase()}
-            </button>
-          ))}
-        </fieldset>
+        <LanguageSelector />
       </div>
       <div class="row">
         <span class="avatar" aria-hidden="true">
           {name.slice(0, 1).toUpperCase()}
         </span>
-        <span class="grow truncate" title={user.groups.map((group) => group.name).join(', ')}>
+        <a
+          class="grow truncate"
+          href={href('/sessions')}
+          title={`${text('sessions.title')} · ${user.groups.map((group) => group.name).join(', ')}`}
+        >
           {name}
-        </span>
+        </a>
         <Button
           kind="quiet"
           size="small"

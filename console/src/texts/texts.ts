@@ -4,11 +4,16 @@ import { en } from './en/en.ts'
 export type TextKey = keyof typeof en
 /** Every language has every text; a missing key is a type error. */
 export type Dictionary = Readonly<Record<TextKey, string>>
-export type Language = 'en' | 'de'
+/** A language tag: of a language that is shipped, or of one that administrators added. */
+export type Language = string
+
+const shippedLanguages: readonly Language[] = ['en', 'de']
 
 const storageKey = 'sluice.language'
 const dictionary = signal<Readonly<Record<string, string>>>(en)
 export const language = signal<Language>('en')
+/** Languages with texts of administrators. */
+export const addedLanguages = signal<readonly Language[]>([])
 
 /** The text of a key; `{name}` is replaced by the value of that name. */
 export function text(key: TextKey, values: Readonly<Record<string, string | number>> = {}): string {
@@ -16,14 +21,40 @@ export function text(key: TextKey, values: Readonly<Record<string, string | numb
   return found.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole))
 }
 
+/** Whether there is a text of this key. */
+export function hasText(key: string): key is TextKey {
+  return Object.hasOwn(en, key)
+}
+
 export function preferredLanguage(): Language {
-  const stored = localStorage.getItem(storageKey) ?? navigator.language
-  return stored.startsWith('de') ? 'de' : 'en'
+  const stored = localStorage.getItem(storageKey)
+  if (stored !== null && nameOfLanguage(stored) !== null) return stored
+  return navigator.language.startsWith('de') ? 'de' : 'en'
+}
+
+/** The languages to choose from. */
+export function offeredLanguages(): readonly Language[] {
+  return [...new Set([...shippedLanguages, ...addedLanguages.value, language.value])]
+}
+
+/** In the language itself: "Deutsch"; null: not a language tag. */
+export function nameOfLanguage(tag: string): string | null {
+  try {
+    return new Intl.DisplayNames([tag], { type: 'language' }).of(tag) ?? tag
+  } catch {
+    return null
+  }
+}
+
+/** The texts of a language without changes of administrators; none for languages that are not shipped. */
+export async function shippedTexts(of: string): Promise<Readonly<Record<string, string>>> {
+  if (of === 'de') return (await import('./de/de.ts')).de
+  return of === 'en' ? en : {}
 }
 
 /** Shows the page in a language. */
 export async function applyLanguage(next: Language): Promise<void> {
-  dictionary.value = next === 'de' ? (await import('./de/de.ts')).de : en
+  dictionary.value = await shippedTexts(next)
   language.value = next
   document.documentElement.lang = next
 }

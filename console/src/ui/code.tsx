@@ -5,7 +5,7 @@ import { announceFault } from './toasts.tsx'
 
 const copiedMs = 1_500
 
-function CopyButton({ value, label }: { value: string; label?: string }) {
+export function CopyButton({ value, label }: { value: string; label?: string }) {
   const [isCopied, setCopied] = useState(false)
   const copy = async () => {
     try {

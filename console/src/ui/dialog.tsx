@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef } from 'preact/hooks'
 import { text } from '../texts/texts.ts'
 import { Button } from './button.tsx'
 
@@ -21,7 +21,8 @@ export function Dialog({
 }) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => {
+  // Before anything can be clicked: what lies behind is not meant any more.
+  useLayoutEffect(() => {
     const before = document.activeElement
     const element = dialog.current
     element?.showModal()

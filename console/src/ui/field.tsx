@@ -40,6 +40,10 @@ type InputHints = {
   placeholder?: string
   autocomplete?: 'off' | 'on'
   spellcheck?: boolean
+  disabled?: boolean
+  inputMode?: 'decimal' | 'numeric'
+  /** The id of a `datalist`. */
+  list?: string
   required?: boolean
   min?: number | string
   max?: number | string
@@ -79,7 +83,8 @@ export function AreaField({
   onValue,
   mono = false,
   ...rest
-}: FieldProps & Changes & { mono?: boolean; rows?: number; placeholder?: string }) {
+}: FieldProps &
+  Changes & { mono?: boolean; rows?: number; placeholder?: string; disabled?: boolean }) {
   return (
     <Field label={label} hint={hint} fault={fault}>
       {(ids) => (

@@ -80,7 +80,7 @@ export function Empty({
   return (
     <div class="empty">
       <Icon name={icon} size={32} />
-      <h3>{title}</h3>
+      <h2>{title}</h2>
       <p>{children}</p>
       {action}
     </div>

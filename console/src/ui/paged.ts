@@ -1,10 +1,12 @@
 import { useState } from 'preact/hooks'
-import { type Query, useQuery } from './query.ts'
+import { type Polling, type Query, useQuery } from './query.ts'
 
 type ListPage<Row> = {
   readonly data: readonly Row[]
   readonly has_more: boolean
-  readonly last_id: string | null
+  readonly last_id?: string | null
+  /** Of lists with cursors, instead of the last id. */
+  readonly next?: string | null
 }
 
 export type Paged<Row> = Query<ListPage<Row>> & {
@@ -23,6 +25,7 @@ const pageLimit = 50
 export function usePaged<Row>(
   load: (page: { after?: string; limit: number }, signal: AbortSignal) => Promise<ListPage<Row>>,
   key: string,
+  polling: Polling<ListPage<Row>> = {},
 ): Paged<Row> {
   const [state, setState] = useState<{ key: string; cursors: readonly string[] }>({
     key,
@@ -33,6 +36,7 @@ export function usePaged<Row>(
   const query = useQuery(
     (signal) => load({ limit: pageLimit, ...(after === undefined ? {} : { after }) }, signal),
     `${key} ${after ?? ''}`,
+    polling,
   )
   const { data } = query
   return {
@@ -40,7 +44,7 @@ export function usePaged<Row>(
     rows: data?.data,
     pager: {
       cursors,
-      next: data?.has_more === true ? data.last_id : null,
+      next: data?.has_more === true ? (data.next ?? data.last_id ?? null) : null,
       onCursors: (next) => setState({ key, cursors: next }),
     },
   }

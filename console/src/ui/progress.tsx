@@ -5,16 +5,19 @@ export function Progress({
   label,
   value,
   max,
+  tone,
 }: {
   label: string
   value: number
   max: number | null
+  /** Of limits: near, and reached. */
+  tone?: 'warn' | 'bad' | undefined
 }) {
   const share = max === null || max === 0 ? 0 : Math.min(1, value / max)
   const percent = format.number(share, { style: 'percent' })
   return (
     <div
-      class="progress"
+      class={tone === undefined ? 'progress' : `progress ${tone}`}
       role="progressbar"
       aria-label={label}
       aria-valuemin={0}

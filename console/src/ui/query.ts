@@ -9,14 +9,17 @@ export type Query<T> = {
   reload(): void
 }
 
+/** Null ends the polling until the next load. */
+export type Polling<T> = { everyMs?: number | ((data: T) => number | null) }
+
 /**
- * Loads data for a component, again when `key` changes or every `everyMs`. A result that is no longer
- * wanted is dropped.
+ * Loads data for a component, again when `key` changes or every `everyMs`, but not while the tab is
+ * hidden. A result that is no longer wanted is dropped.
  */
 export function useQuery<T>(
   load: (signal: AbortSignal) => Promise<T>,
   key: string,
-  { everyMs }: { everyMs?: number } = {},
+  { everyMs }: Polling<T> = {},
 ): Query<T> {
   const [state, setState] = useState<{
     key: string
@@ -27,16 +30,27 @@ export function useQuery<T>(
   const [turn, setTurn] = useState(0)
   const latest = useRef(load)
   latest.current = load
+  const pause = useRef(everyMs)
+  pause.current = everyMs
   // `turn` asks for another round.
   useEffect(() => {
     const controller = new AbortController()
+    const { signal } = controller
     let timer: ReturnType<typeof setTimeout> | undefined
+    let waitMs: number | null = null
+    const runWhenVisible = () => {
+      if (!document.hidden) return void run()
+      document.addEventListener('visibilitychange', () => void run(), { once: true, signal })
+    }
     const run = async () => {
       try {
-        const data = await latest.current(controller.signal)
-        if (!controller.signal.aborted) setState({ key, data, isLoading: false })
+        const data = await latest.current(signal)
+        if (signal.aborted) return
+        setState({ key, data, isLoading: false })
+        waitMs = waitOf(pause.current, data)
       } catch (error) {
-        if (controller.signal.aborted || isAborted(error)) return
+        if (signal.aborted || isAborted(error)) return
+        waitMs ??= typeof pause.current === 'number' ? pause.current : null
         setState((before) => ({
           ...(before.key === key && before.data !== undefined ? { data: before.data } : {}),
           key,
@@ -44,7 +58,7 @@ export function useQuery<T>(
           isLoading: false,
         }))
       }
-      if (everyMs !== undefined && !controller.signal.aborted) timer = setTimeout(run, everyMs)
+      if (waitMs !== null) timer = setTimeout(runWhenVisible, waitMs)
     }
     setState((before) => (before.key === key ? before : { key, isLoading: true }))
     void run()
@@ -52,7 +66,7 @@ export function useQuery<T>(
       controller.abort()
       clearTimeout(timer)
     }
-  }, [key, turn, everyMs])
+  }, [key, turn])
   const reload = useCallback(() => setTurn((count) => count + 1), [])
   const isCurrent = state.key === key
   return {
@@ -61,6 +75,10 @@ export function useQuery<T>(
     isLoading: !isCurrent || state.isLoading,
     reload,
   }
+}
+
+function waitOf<T>(everyMs: Polling<T>['everyMs'], data: T): number | null {
+  return (typeof everyMs === 'function' ? everyMs(data) : everyMs) ?? null
 }
 
 /** Runs an action once at a time; `isBusy` disables its button. */

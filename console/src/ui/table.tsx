@@ -7,6 +7,8 @@ import type { Query } from './query.ts'
 export type Column<Row> = {
   readonly name: string
   readonly label: string
+  /** In place of the label, such as a checkbox for all rows. */
+  readonly head?: ComponentChildren
   readonly align?: 'right' | 'actions'
   readonly cell: (row: Row) => ComponentChildren
 }
@@ -45,7 +47,7 @@ export function Table<Row>({
                 {column.align === 'actions' ? (
                   <span class="visually-hidden">{column.label}</span>
                 ) : (
-                  column.label
+                  (column.head ?? column.label)
                 )}
               </th>
             ))}

@@ -132,7 +132,7 @@ export function createSweepStore({ drizzle, kind }: SweepDatabase) {
     },
 
     /**
-     * Removes content that no file and no part of an upload uses. The deleted row stays locked while `remove` runs, so a
+     * Removes content that no file, no part of an upload and no batch uses. The deleted row stays locked while `remove` runs, so a
      * concurrent upload of the same content waits and then finds it missing.
      */
     dropContents: (now: Date, remove: (sha256: string) => Promise<void>): Promise<boolean> =>
@@ -144,6 +144,8 @@ export function createSweepStore({ drizzle, kind }: SweepDatabase) {
             where put_at <= ${at(before)}
               and not exists (select 1 from file where file.sha256 = blob.sha256)
               and not exists (select 1 from upload_part where upload_part.sha256 = blob.sha256)
+              and not exists (select 1 from batch where batch.input_sha256 = blob.sha256)
+              and not exists (select 1 from batch where batch.results_sha256 = blob.sha256)
             limit ${contentsPerTransaction}::integer for update skip locked)
           returning sha256`)
         for (const { sha256 } of dropped) await remove(sha256)

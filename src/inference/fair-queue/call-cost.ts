@@ -25,6 +25,7 @@ export function createCallCosts() {
   return {
     estimateTokens(model: string, input: CallInput | null): number {
       if (input === null) return 1
+      if ('text' in input) return input.text.length / charsPerToken
       if ('texts' in input) return charsOf(input.texts) / charsPerToken
       if ('documents' in input) {
         return (charsOf(input.documents) + input.query.length) / charsPerToken

@@ -4,6 +4,8 @@ import { createSocketTransport, type SocketTransportOptions } from './socket-tra
 
 export type TransportKind = 'socket' | 'fetch'
 
+const statusClasses = ['none', '1xx', '2xx', '3xx', '4xx', '5xx']
+
 type TransportOptions = (SocketTransportOptions & FetchTransportOptions) & {
   /** Called for each response with its status class `2xx` … `5xx`, or `none` after a failure. */
   onResponse?: (upstream: string, statusClass: string) => void
@@ -19,13 +21,15 @@ export function createTransport(
   if (onResponse === undefined) return transport
   return {
     close: transport.close,
-    send(request) {
-      const response = transport.send(request)
-      response.then(
-        ({ status }) => onResponse(request.upstream, `${Math.floor(status / 100)}xx`),
-        () => onResponse(request.upstream, 'none'),
-      )
-      return response
+    async send(request) {
+      try {
+        const response = await transport.send(request)
+        onResponse(request.upstream, statusClasses[Math.floor(response.status / 100)] ?? 'none')
+        return response
+      } catch (error) {
+        onResponse(request.upstream, 'none')
+        throw error
+      }
     },
   }
 }

@@ -72,7 +72,7 @@ export function createFetchTransport(
       const chunks = readAhead(body, { signal, bufferBytesMax, ended })
       try {
         const decoded = decodeContent({ status, encoding }, chunks)
-        return { status, header: (name) => headers.get(name), chunks: decoded }
+        return { status, header: (name) => headers.get(name), chunks: decoded, whole: null }
       } catch (error) {
         void chunks.return()
         throw error

@@ -1,4 +1,4 @@
-import type { UpstreamHttpResponse } from '#inference/transport.ts'
+import type { Chunk, UpstreamHttpResponse } from '#inference/transport.ts'
 import type { CancelSignal } from '#lib/cancellation.ts'
 import { AppError } from '#lib/errors.ts'
 import { ChunkQueue, type ChunkSource } from './chunk-queue.ts'
@@ -65,7 +65,7 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
   received(bytes: Buffer) {
     this.#hasBytes = true
     const chunk = this.#parser.push(bytes)
-    if (!this.#hasHead) this.#resolveHead()
+    if (!this.#hasHead) this.#resolveHead(this.#parser.complete ? chunk : null)
     if (chunk !== null) this.#chunks.push(chunk)
     if (this.#parser.complete) this.#complete()
     else if (this.#parser.failure !== null) {
@@ -104,7 +104,8 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
     this.#chunks.abort(this.#options.signal.reason)
   }
 
-  #resolveHead() {
+  /** `whole`: the body, if all of it arrived with the head. */
+  #resolveHead(whole: Chunk | null) {
     const { head } = this.#parser
     if (head === null) return
     this.#hasHead = true
@@ -113,7 +114,8 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
       const encoding = headers.get('content-encoding') ?? null
       const chunks = decodeContent({ status, encoding }, this.#chunks)
       const header = (name: string) => headers.get(name.toLowerCase()) ?? null
-      this.#resolvers.resolve({ status, header, chunks })
+      const isDecoded = chunks !== this.#chunks
+      this.#resolvers.resolve({ status, header, chunks, whole: isDecoded ? null : whole })
     } catch (error) {
       this.stop()
       this.#resolvers.reject(error)

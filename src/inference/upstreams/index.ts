@@ -16,17 +16,18 @@ export const adapters = {
   demo,
 } satisfies Record<string, Adapter>
 
-/** `llama` runs models on this machine. Its adapter owns processes, so the composition creates it. */
-export type UpstreamKind = keyof typeof adapters | 'llama'
+/** These run models on this machine. Their adapters own processes, so the composition creates them. */
+const localKinds = ['llama', 'onnx'] as const
+export type UpstreamKind = keyof typeof adapters | (typeof localKinds)[number]
 
 /** The adapters of one process. */
 export type Adapters = Readonly<Record<UpstreamKind, Adapter>>
 
-const upstreamKinds: readonly string[] = [...Object.keys(adapters), 'llama']
+const upstreamKinds: readonly string[] = [...Object.keys(adapters), ...localKinds]
 
 /** Whether upstreams of this kind are servers, which have a URL. */
 export function isRemote(kind: string): boolean {
-  return kind !== 'demo' && kind !== 'llama'
+  return kind !== 'demo' && !localKinds.some((local) => local === kind)
 }
 
 function isUpstreamKind(api: string): api is UpstreamKind {

@@ -17,6 +17,7 @@ import { type ChunkTables, withModelErrors } from '#retrieval/index/tables.ts'
 import { createRunner } from '#retrieval/sql-store.ts'
 import type { ConfigValues } from '#settings/schema.ts'
 import { auditedFields } from './audited-fields.ts'
+import { chunkingOf } from './chunking.ts'
 import type { Collection, CollectionChange, NewCollection, PageRequest } from './collections.ts'
 import { folderSyncHandler, folderSyncQueue, syncFolder } from './folder-store.ts'
 import { findAccess, findByReferences, readNames } from './lookup-store.ts'
@@ -97,8 +98,7 @@ export function createCollections(deps: CollectionsDeps) {
       return {
         model: embedder.model,
         dims,
-        chunkTokensMax: chunking?.tokensMax ?? limits.chunkTokensMax,
-        chunkOverlapTokens: chunking?.overlapTokens ?? limits.chunkOverlapTokens,
+        ...chunkingOf(chunking, limits, embedder.passageTokensMax),
       }
     })
   }

@@ -50,6 +50,7 @@ const batchTextsMax = 64
  * the transaction; it takes about 50 ms.
  */
 const writeCharsMax = 32_768
+const titleCharsMax = 100
 const sweepIntervalMs = 600_000
 
 /** Files without text are skipped rather than failed. */
@@ -106,7 +107,7 @@ export function createIngest(deps: IngestDeps) {
     const missing = chunks.filter((chunk) => kept?.get(chunk.ordinal) !== textHash(chunk))
     const writing = createWriting(run, chunks.length)
     try {
-      for await (const embedded of embed(index, missing, signal)) {
+      for await (const embedded of embed(index, missing, { title: titleOf(source.name), signal })) {
         const outcome = await writing.add(embedded)
         if (outcome !== 'settled') return outcome
       }
@@ -161,7 +162,11 @@ export function createIngest(deps: IngestDeps) {
     return text
   }
 
-  async function* embed(index: ChunkIndex, chunks: readonly Chunk[], signal: AbortSignal) {
+  async function* embed(
+    index: ChunkIndex,
+    chunks: readonly Chunk[],
+    { title, signal }: { title: string; signal: AbortSignal },
+  ) {
     const context = createBackgroundContext(signal)
     const embedder = await embedders.find(index.model, context.principal)
     let start = 0
@@ -170,7 +175,7 @@ export function createIngest(deps: IngestDeps) {
       const batch = chunks.slice(start, start + textsMax)
       start += batch.length
       const texts = batch.map(({ text }) => text)
-      const { vectors } = await embedder.embed(texts, { purpose: 'passage', context })
+      const { vectors } = await embedder.embed(texts, { purpose: 'passage', title, context })
       if (vectors.length !== batch.length) {
         throw new AppError(
           'upstream_invalid_answer',
@@ -262,6 +267,11 @@ async function split(document: DocumentText, index: ChunkIndex, signal: AbortSig
 async function yieldToEventLoop(signal: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => setImmediate(resolve))
   signal.throwIfAborted()
+}
+
+/** A file name without its extension. */
+function titleOf(name: string): string {
+  return name.replace(/\.[A-Za-z0-9]{1,8}$/, '').slice(0, titleCharsMax)
 }
 
 /** Null if a retry may succeed. */

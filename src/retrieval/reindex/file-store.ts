@@ -8,6 +8,7 @@ import { instant, uuidArray } from '#retrieval/sql-store.ts'
 import type { ReindexFailure } from './record.ts'
 import { type Counters, isBackward } from './reindex.ts'
 import type { Handle, ReindexState } from './store.ts'
+import type { VerifiedFile } from './verification-store.ts'
 
 /**
  * The files of a reindex: rows of `file_index` with its id. Rows of the target index are the files of
@@ -201,16 +202,25 @@ export async function retryFailed(
     where ${isOf(reindex)} and state = 'failed'`)
 }
 
-/** Marks files as failed that verification did not find in the index. */
+/**
+ * Marks files as failed that verification did not find in the index; returns their number. Those
+ * that have been ingested again since they were read are left as they are.
+ */
 export async function failFiles(
   transaction: Transaction,
   reindex: ReindexState,
-  failure: { fileIds: readonly string[]; code: string; message: string; at: Date },
-): Promise<void> {
-  await transaction.execute(sql`
+  failure: { files: readonly VerifiedFile[]; code: string; message: string; at: Date },
+): Promise<number> {
+  const failed = await transaction.execute(sql`
     update ${fileIndex} set state = 'failed', error_code = ${failure.code},
       error_message = ${failure.message}, updated_at = ${instant(failure.at)}
-    where ${isOf(reindex)} and state = 'done' and file_id = any(${uuidArray(failure.fileIds)})`)
+    from json_to_recordset(${JSON.stringify(failure.files)}::json)
+      as missing("fileId" uuid, "updatedAt" timestamptz)
+    where ${isOf(reindex)} and ${fileIndex.state} = 'done'
+      and ${fileIndex.fileId} = missing."fileId"
+      and ${fileIndex.updatedAt} = missing."updatedAt"
+    returning 1`)
+  return failed.length
 }
 
 /**

@@ -20,7 +20,7 @@ import {
   type StepDeps,
 } from './steps.ts'
 import { type ReindexChange, type ReindexState, updateIndex } from './store.ts'
-import { findMiscounted, isFound, samplePassages } from './verification-store.ts'
+import { findMiscounted, isFound, samplePassages, type VerifiedFile } from './verification-store.ts'
 
 /** The steps that move files from the source to the target. */
 
@@ -87,14 +87,13 @@ export async function verify(
 ): Promise<NextStep> {
   const missing = await findMissing(deps, reindex, signal)
   await changeIfCurrent(deps, reindex, async (transaction, current) => {
-    if (missing.length === 0) return complete(deps, transaction, current)
-    await failFiles(transaction, current, {
-      fileIds: missing,
+    const failed = await failFiles(transaction, current, {
+      files: missing,
       code: 'not_in_target',
       message: 'The file was not found in the new index.',
       at: deps.now(),
     })
-    return { status: 'running' }
+    return failed === 0 ? complete(deps, transaction, current) : { status: 'running' }
   })
   return 'now'
 }
@@ -104,7 +103,7 @@ async function findMissing(
   { database, store, embedders }: StepDeps,
   { targetIndexId: indexId, targetSpec }: ReindexState,
   signal: AbortSignal,
-): Promise<readonly string[]> {
+): Promise<readonly VerifiedFile[]> {
   const miscounted = await store.query((handle) => findMiscounted(handle, indexId, miscountedMax))
   const samples = await store.query((handle) => samplePassages(handle, indexId, samplesMax))
   if (samples.length === 0) return miscounted
@@ -112,17 +111,17 @@ async function findMissing(
   const embedder = await embedders.find(targetSpec.model, context.principal)
   const texts = samples.map(({ text }) => text)
   const { vectors } = await embedder.embed(texts, { purpose: 'passage', context })
-  const missing = new Set(miscounted)
-  for (const [position, { id: passageId, fileId }] of samples.entries()) {
+  const missing = [...miscounted]
+  for (const [position, { id: passageId, fileId, updatedAt }] of samples.entries()) {
     const vector = vectors[position] ?? new Float32Array()
     const isThere =
       vector.length === targetSpec.dims &&
       (await store.query((handle) =>
         isFound(handle, { indexId, kind: database.kind }, { passageId, vector }),
       ))
-    if (!isThere) missing.add(fileId)
+    if (!isThere) missing.push({ fileId, updatedAt })
   }
-  return [...missing]
+  return missing
 }
 
 async function complete(

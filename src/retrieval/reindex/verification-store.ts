@@ -5,24 +5,26 @@ import type { Handle, ReindexDatabase } from './store.ts'
 
 /** The actual content of an index, for comparison with `file_index`. */
 
+/** A file of an index, as it was when it was read. */
+export type VerifiedFile = { readonly fileId: string; readonly updatedAt: string }
+
 /** Files whose number of passages differs from the recorded one. */
 export async function findMiscounted(
   handle: Handle,
   indexId: number,
   filesMax: number,
-): Promise<readonly string[]> {
-  const rows = await handle.execute<{ id: string }>(sql`
-    select known.file_id as id from file_index known
+): Promise<readonly VerifiedFile[]> {
+  return handle.execute<VerifiedFile>(sql`
+    select known.file_id as "fileId", known.updated_at::text as "updatedAt" from file_index known
     left join (
       select file_id, count(*) as passages from ${chunkTable(indexId)} group by file_id) found
       on found.file_id = known.file_id
     where known.index_id = ${indexId} and known.state = 'done'
       and known.chunks <> coalesce(found.passages, 0)
     limit ${filesMax}`)
-  return rows.map(({ id }) => id)
 }
 
-export type SampledPassage = { readonly id: string; readonly fileId: string; readonly text: string }
+export type SampledPassage = VerifiedFile & { readonly id: string; readonly text: string }
 
 /** One passage of each of some random files. */
 export async function samplePassages(
@@ -31,9 +33,10 @@ export async function samplePassages(
   filesMax: number,
 ): Promise<readonly SampledPassage[]> {
   return handle.execute<SampledPassage>(sql`
-    select passage.id, passage.file_id as "fileId", passage.text
+    select passage.id, passage.file_id as "fileId", picked.updated_at::text as "updatedAt",
+      passage.text
     from (
-      select file_id from file_index
+      select file_id, updated_at from file_index
       where index_id = ${indexId} and state = 'done' and chunks > 0
       order by random() limit ${filesMax}) picked
     cross join lateral (

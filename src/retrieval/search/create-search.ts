@@ -145,6 +145,7 @@ export function createSearch(deps: SearchDeps): Search {
           ...(reranked === undefined ? ['reranker'] : []),
         ],
         indexes: indexesOf(plan.collections),
+        reranker: reranked ? model : null,
         absent: plan.absent,
         tookMs: Math.round(performance.now() - startedAtMs),
       }

@@ -20,8 +20,11 @@ export type FusedHits = {
   readonly scored: readonly ScoredHit[]
 }
 
-/** The usual constant of reciprocal rank fusion; it flattens differences between the first ranks. */
-const rankOffset = 60
+/**
+ * Passages near a query are about equally similar to it, so their rank counts: the first scores 1, the
+ * eleventh one half.
+ */
+const rankOffset = 10
 
 /**
  * `local-hash` finds common letters, which the keyword search of a good query finds better: its ranks
@@ -30,8 +33,9 @@ const rankOffset = 60
 const localHashWeight = 0.01
 
 /**
- * Merges the hits of all queries and indexes into one order. Distances are comparable within one
- * model only; several orders are merged by rank.
+ * Merges the hits of all queries and indexes into one order. Meaning and keywords count the same: the
+ * rank by each model, since distances are comparable within one model only, and the keyword score
+ * relative to the best of the query. `bench/results/retrieval.md` compares this with other ways.
  */
 export function fuse(
   queries: readonly (readonly Hit[])[],
@@ -44,12 +48,13 @@ export function fuse(
   if (models.size === 1 && byKeywords.length === 0) {
     return { kind: 'cosine', scored: bestOf(byModel.map(({ list }) => list)) }
   }
-  const modelWeights = [...models].map(weightOf)
   const lists = [
-    ...byModel.map(({ model, list }) => ({ list, weight: weightOf(model) })),
-    ...byKeywords.map((list) => ({ list, weight: 1 })),
+    ...byModel.map(({ model, list }) => ({ list: byRank(list), weight: weightOf(model) })),
+    ...byKeywords.map((list) => ({ list: relativeToBest(list), weight: 1 })),
   ]
-  return { kind: 'rrf', scored: fuseRanks(lists, { queryCount: queries.length, modelWeights }) }
+  // A passage is in one index, so each query ranks it at most by keywords and by one model.
+  const weightMax = Math.max(...[...models].map(weightOf))
+  return { kind: 'rrf', scored: addScores(lists, (1 + weightMax) * queries.length) }
 }
 
 function weightOf(model: string): number {
@@ -81,23 +86,28 @@ function bestOf(lists: readonly (readonly ScoredHit[])[]): readonly ScoredHit[] 
   return [...best.values()]
 }
 
-/** Reciprocal rank fusion, scaled so that the first rank in every list scores 1. */
-function fuseRanks(
+function byRank(list: readonly ScoredHit[]): readonly ScoredHit[] {
+  return list.map(({ hit }, at) => ({ hit, score: rankOffset / (rankOffset + at) }))
+}
+
+function relativeToBest(list: readonly ScoredHit[]): readonly ScoredHit[] {
+  const best = list[0]?.score || 1
+  return list.map(({ hit, score }) => ({ hit, score: score / best }))
+}
+
+/** Scaled so that the best of every list scores 1. */
+function addScores(
   lists: readonly { readonly list: readonly ScoredHit[]; readonly weight: number }[],
-  { queryCount, modelWeights }: { queryCount: number; modelWeights: readonly number[] },
+  scoreMax: number,
 ): readonly ScoredHit[] {
-  // A passage is in one index, so each query ranks it at most by keywords and by one model.
-  const weightMax = Math.max(...modelWeights)
-  const scoreMax = ((1 + weightMax) * queryCount) / (rankOffset + 1)
-  const fused = new Map<string, ScoredHit>()
+  const sums = new Map<string, ScoredHit>()
   for (const { list, weight } of lists) {
-    for (const [index, { hit }] of list.entries()) {
-      const known = fused.get(hit.chunkId)?.score ?? 0
-      const score = known + weight / (rankOffset + index + 1) / scoreMax
-      fused.set(hit.chunkId, { hit, score: Math.min(score, 1) })
+    for (const { hit, score } of list) {
+      const known = sums.get(hit.chunkId)?.score ?? 0
+      sums.set(hit.chunkId, { hit, score: Math.min(known + (weight * score) / scoreMax, 1) })
     }
   }
-  return sorted([...fused.values()])
+  return sorted([...sums.values()])
 }
 
 /** Stable, so that equal scores always come in the same order. */

@@ -70,7 +70,9 @@ export async function rerankPassages(
     const { results } = await reranker.rerank({ query, documents, topN: null }, context)
     return results.flatMap(({ index, score }) => {
       const passage = passages[index]
-      return passage === undefined ? [] : [{ ...passage, score }]
+      return passage === undefined
+        ? []
+        : [{ ...passage, score, match: { ...passage.match, rerank: score } }]
     })
   } catch (error) {
     if (context.signal.aborted) throw error

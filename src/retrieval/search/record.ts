@@ -14,6 +14,16 @@ export const searchPage = Type.Object(
         file_id: Type.String({ format: 'uuid' }),
         filename: Type.String(),
         score: Type.Number({ description: 'See `retrieval.score_kind`.' }),
+        match: Type.Object(
+          {
+            keyword: nullable(Type.Number(), 'By the keywords of the query, from 0 to 1.'),
+            similarity: nullable(Type.Number(), 'Cosine similarity of query and passage.'),
+            rerank: nullable(Type.Number(), 'By the reranker, in its own scale.'),
+          },
+          {
+            description: 'Why it was found: the score of each step, null if that did not find it.',
+          },
+        ),
         attributes: fileAttributes,
         content: Type.Array(Type.Object({ type: Type.Literal('text'), text: Type.String() })),
         collection: Type.String({ description: 'The name of the collection.' }),
@@ -52,10 +62,11 @@ export const searchPage = Type.Object(
         indexes: Type.Array(
           Type.Object({
             id: Type.String(),
-            model: Type.String(),
+            model: Type.String({ description: 'The embedding model.' }),
             role: Type.Union([Type.Literal('source'), Type.Literal('target')]),
           }),
         ),
+        reranker: nullable(Type.String(), 'The model that ordered the results; null: none did.'),
         took_ms: Type.Integer(),
       },
       { description: 'How the passages were found.' },
@@ -73,6 +84,7 @@ export function renderSearch(response: SearchResponse, queries: readonly string[
       file_id: result.fileId,
       filename: result.filename,
       score: result.score,
+      match: result.match,
       attributes: result.attributes,
       content: [{ type: 'text', text: result.text }],
       collection: result.collection,
@@ -86,6 +98,7 @@ export function renderSearch(response: SearchResponse, queries: readonly string[
       score_kind: response.scoreKind,
       degraded: [...response.degraded],
       indexes: [...response.indexes],
+      reranker: response.reranker,
       took_ms: response.tookMs,
     },
   }
@@ -99,6 +112,7 @@ export const searchExample: SearchPage = {
       file_id: '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a61',
       filename: 'handbook.pdf',
       score: 0.0325,
+      match: { keyword: 0.62, similarity: 0.41, rerank: null },
       attributes: { language: 'en' },
       content: [{ type: 'text', text: 'The warranty ends after two years.' }],
       collection: 'handbooks',
@@ -113,6 +127,7 @@ export const searchExample: SearchPage = {
     score_kind: 'rrf',
     degraded: [],
     indexes: [{ id: '1', model: 'local-hash', role: 'source' }],
+    reranker: null,
     took_ms: 12,
   },
 }

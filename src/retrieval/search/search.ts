@@ -24,6 +24,16 @@ export type SearchRequest = {
   readonly rerank: boolean | null
 }
 
+/** The score of each step that found a passage; null where it did not, or did not run. */
+export type Match = {
+  /** 0 to 1, by the keywords of the query in the passage. */
+  readonly keyword: number | null
+  /** Cosine similarity of query and passage, -1 to 1. */
+  readonly similarity: number | null
+  /** The score of the reranker, in its own scale. */
+  readonly rerank: number | null
+}
+
 export type SearchResult = {
   readonly collection: string
   readonly collectionId: string
@@ -32,6 +42,7 @@ export type SearchResult = {
   readonly score: number
   readonly attributes: Attributes
   readonly text: string
+  readonly match: Match
   readonly chunk: {
     readonly id: string
     readonly index: number
@@ -53,6 +64,8 @@ export type SearchResponse = {
     readonly model: string
     readonly role: 'source' | 'target'
   }[]
+  /** The model that ordered the results; null: none did. */
+  readonly reranker: string | null
   readonly tookMs: number
   /** Those of `agentCollections` that the caller does not see. */
   readonly absent: readonly string[]

@@ -18,7 +18,7 @@ import {
 import type { FusedHits, Hit, ScoredHit } from './fuse.ts'
 import { findHits, type IndexQuery, type QueriedIndex, type SearchTuning } from './hit-store.ts'
 import type { SearchScope } from './scope-store.ts'
-import type { SearchResult } from './search.ts'
+import type { Match, SearchResult } from './search.ts'
 
 /** Enforced by PostgreSQL; the embedded engine has no statement timeout. */
 const statementMsMax = 10_000
@@ -161,14 +161,14 @@ function readIndexes(
     group by used.id order by used.id`)
 }
 
-type PassageRow = Omit<SearchResult, 'attributes' | 'chunk' | 'score'> &
+type PassageRow = Omit<SearchResult, 'attributes' | 'chunk' | 'score' | 'match'> &
   SearchResult['chunk'] & { attributes: string }
 
 async function readPassages(
   transaction: Transaction,
   hits: readonly ScoredHit[],
 ): Promise<readonly SearchResult[]> {
-  const passages = new Map<string, Omit<SearchResult, 'score'>>()
+  const passages = new Map<string, Omit<SearchResult, 'score' | 'match'>>()
   for (const [indexId, scored] of Map.groupBy(hits, ({ hit }) => hit.indexId)) {
     const wanted = scored.map(({ hit }) => ({ id: hit.chunkId, collection_id: hit.collectionId }))
     const rows = await transaction.execute<PassageRow>(sql`
@@ -190,6 +190,14 @@ async function readPassages(
   }
   return hits.flatMap(({ hit, score }) => {
     const passage = passages.get(hit.chunkId)
-    return passage === undefined ? [] : [{ ...passage, score }]
+    return passage === undefined ? [] : [{ ...passage, score, match: matchOf(hit) }]
   })
+}
+
+function matchOf({ keywordScore, distance }: ScoredHit['hit']): Match {
+  return {
+    keyword: keywordScore,
+    similarity: distance === null ? null : 1 - distance,
+    rerank: null,
+  }
 }

@@ -1,3 +1,5 @@
+import { AudioError } from './decoder.ts'
+import { createInstancePool, type Lease } from './instance-pool.ts'
 import { loadMpg123 } from './mpg123-package.ts'
 import type { OpusHead } from './opus-head.ts'
 
@@ -37,42 +39,67 @@ const bufferWord = 5
 
 const mono = { streams: 1, coupledStreams: 0, mapping: [0] }
 
-/** A libopus decoder for consecutive streams. */
-export async function openLibopus(rateHz: LibopusRateHz) {
+/** Of a decoder for one Opus stream, measured: at most this. */
+const decoderBytesMax = 45_000
+/** What the decoders of more than two channels may use of an instance with 28 MiB. */
+const surroundBytesMax = 18_000_000
+/** Mono decoders of so many streams use 4 MB. */
+const opusStreamsMax = 64
+
+const libopusPool = createInstancePool(createLibopus, opusStreamsMax)
+
+async function createLibopus() {
   // Imported on first use to keep the start fast.
   // A copy of all exports: otherwise the bundler removes a class that only the package itself uses.
   const { OpusDecoder }: typeof import('opus-decoder') = { ...(await import('opus-decoder')) }
-  const internals = new OpusDecoder({
-    channels: 1,
-    sampleRate: rateHz,
-  }) as unknown as DecoderInternals<
+  const internals = new OpusDecoder({ channels: 1 }) as unknown as DecoderInternals<
     | 'opus_frame_decoder_create'
     | 'opus_frame_decode_float_deinterleaved'
     | 'opus_frame_decoder_destroy'
   >
   await internals.ready
   const module = internals._common.wasm
-  let decoder = internals._decoder
+  return { module, packetAt: module.malloc(packetBytesMax), surroundBytes: 0 }
+}
+
+/** A libopus decoder for consecutive streams. Other streams use the same instance meanwhile. */
+export async function openLibopus(rateHz: LibopusRateHz) {
+  const lease = await libopusPool.acquire()
+  const { instance } = lease
+  const { module, packetAt } = instance
+  let decoder = 0
+  let outputAt = 0
   let channels = 1
-  const packetAt = module.malloc(packetBytesMax)
-  let outputAt = module.malloc(packetSamplesMax * 4)
+  let surroundBytes = 0
 
   const destroy = () => {
-    if (decoder === 0) return
-    const buffer = new Uint32Array(module.HEAP, decoder, bufferWord + 1)[bufferWord] ?? 0
-    module.opus_frame_decoder_destroy(decoder)
-    module.free(buffer)
+    if (decoder !== 0) {
+      const buffer = new Uint32Array(module.HEAP, decoder, bufferWord + 1)[bufferWord] ?? 0
+      module.opus_frame_decoder_destroy(decoder)
+      module.free(buffer)
+    }
+    if (outputAt !== 0) module.free(outputAt)
+    instance.surroundBytes -= surroundBytes
+    surroundBytes = 0
     decoder = 0
+    outputAt = 0
   }
 
   return {
-    /** Starts a new stream. */
+    /** Starts a new stream. Throws an `AudioError` if there is no memory for its channels. */
     begin(head: OpusHead): void {
       destroy()
       // libopus itself mixes the two channels of a stream to mono.
       const isPlain = head.streams === 1 && head.channels <= 2
       const { streams, coupledStreams, mapping } = isPlain ? mono : head
       channels = mapping.length
+      const outputBytes = packetSamplesMax * channels * 4
+      if (!isPlain) {
+        const neededBytes = streams * decoderBytesMax + outputBytes
+        if (instance.surroundBytes + neededBytes > surroundBytesMax) throw tooManyChannels(channels)
+        surroundBytes = neededBytes
+        instance.surroundBytes += neededBytes
+      }
       const at = module.malloc(channels)
       new Uint8Array(module.HEAP, at, channels).set(mapping)
       // The last two: no pre-skip, no forced stereo.
@@ -86,24 +113,41 @@ export async function openLibopus(rateHz: LibopusRateHz) {
         0,
       )
       module.free(at)
-      module.free(outputAt)
-      outputAt = module.malloc(packetSamplesMax * channels * 4)
+      outputAt = module.malloc(outputBytes)
     },
     /** The mean of a packet's channels, valid until the next call; null if it cannot be decoded. */
     decode(packet: Uint8Array): Float32Array | null {
       if (decoder === 0 || packet.length > packetBytesMax) return null
       new Uint8Array(module.HEAP, packetAt, packet.length).set(packet)
-      const samples = module.opus_frame_decode_float_deinterleaved(
-        decoder,
-        packetAt,
-        packet.length,
-        outputAt,
+      const samples = untilTrap(lease, () =>
+        module.opus_frame_decode_float_deinterleaved(decoder, packetAt, packet.length, outputAt),
       )
       if (samples < 0) return null
       const output = new Float32Array(module.HEAP, outputAt, samples * channels)
       return channels === 1 ? output : meanOfPlanes(output, channels)
     },
-    close: destroy,
+    close(): void {
+      destroy()
+      lease.release()
+    },
+  }
+}
+
+function tooManyChannels(channels: number): AudioError {
+  return new AudioError(
+    'unsupported_audio',
+    `There is no memory to decode ${channels} channels; send mono or stereo.`,
+    { channels },
+  )
+}
+
+/** After a trap the instance is not used for new streams; the error ends this one. */
+function untilTrap<T>(lease: Lease<unknown>, run: () => T): T {
+  try {
+    return run()
+  } catch (error) {
+    lease.fail()
+    throw error
   }
 }
 
@@ -126,8 +170,12 @@ const ok = 0
 const needMore = -10
 const newFormat = -11
 
-/** A libmpg123 decoder. */
-export async function openMpg123() {
+/** An instance of 16 MiB has room for 38 decoders. */
+const mp3StreamsMax = 16
+
+const mpg123Pool = createInstancePool(createMpg123, mp3StreamsMax)
+
+async function createMpg123() {
   // Imported on first use to keep the start fast.
   const { MPEGDecoder } = await loadMpg123()
   const internals = new MPEGDecoder({ enableGapless: true }) as unknown as DecoderInternals<
@@ -138,14 +186,35 @@ export async function openMpg123() {
   >
   await internals.ready
   const module = internals._common.wasm
-  const { ptr: outputAt, len: outputFloats } = internals._output
+  // Every stream has its own decoder.
+  module.mpeg_frame_decoder_destroy(internals._decoder)
   const inputAt = module.malloc(feedBytes)
-  const input = new Uint8Array(module.HEAP, inputAt, feedBytes)
   /** The number of samples, the rate, the error and the address of a new decoder. */
   const resultAt = module.malloc(4 * 4)
-  const results = new Uint32Array(module.HEAP, resultAt, 4)
-  let decoder = internals._decoder
+  return {
+    module,
+    output: internals._output,
+    inputAt,
+    input: new Uint8Array(module.HEAP, inputAt, feedBytes),
+    resultAt,
+    results: new Uint32Array(module.HEAP, resultAt, 4),
+  }
+}
+
+/** A libmpg123 decoder. Other streams use the same instance meanwhile. */
+export async function openMpg123() {
+  const lease = await mpg123Pool.acquire()
+  const { module, output, inputAt, input, resultAt, results } = lease.instance
+  const { ptr: outputAt, len: outputFloats } = output
+  let decoder = create()
   let rateHz = 0
+
+  function create(): number {
+    const gapless = 1
+    results[3] = 0
+    module.mpeg_frame_decoder_create(resultAt + 12, gapless)
+    return results[3] ?? 0
+  }
 
   const destroy = () => {
     if (decoder !== 0) module.mpeg_frame_decoder_destroy(decoder)
@@ -157,19 +226,21 @@ export async function openMpg123() {
     feed(bytes: Uint8Array): void {
       if (decoder === 0) return
       input.set(bytes)
-      module.mpeg_decoder_feed(decoder, inputAt, bytes.length)
+      untilTrap(lease, () => module.mpeg_decoder_feed(decoder, inputAt, bytes.length))
     },
     read(): Mpg123Read {
       if (decoder === 0) return { samples: noSamples, rateHz, next: 'feed' }
       results[0] = 0
-      const status = quietly(() =>
-        module.mpeg_decoder_read(
-          decoder,
-          outputAt,
-          outputFloats,
-          resultAt,
-          resultAt + 4,
-          resultAt + 8,
+      const status = untilTrap(lease, () =>
+        quietly(() =>
+          module.mpeg_decoder_read(
+            decoder,
+            outputAt,
+            outputFloats,
+            resultAt,
+            resultAt + 4,
+            resultAt + 8,
+          ),
         ),
       )
       const count = results[0] ?? 0
@@ -186,11 +257,12 @@ export async function openMpg123() {
     /** Resets it to its initial state. */
     restart(): void {
       destroy()
-      const gapless = 1
-      module.mpeg_frame_decoder_create(resultAt + 12, gapless)
-      decoder = results[3] ?? 0
+      decoder = create()
     },
-    close: destroy,
+    close(): void {
+      destroy()
+      lease.release()
+    },
   }
 }
 

@@ -2,6 +2,8 @@ import type { EngineConfig } from '#config/schema.ts'
 import type { EngineEvent, EngineOpenOptions, EngineSession } from '#speech/engine.ts'
 import { VoiceActivity, type VoiceSpan } from '#speech/voice-activity.ts'
 import { describeEngine, type EngineKind, openAborted } from './engine-kind.ts'
+import { findInstalled } from './local/installed.ts'
+import { installCommand } from './local/package.ts'
 
 /** Audio between two partials of one utterance. */
 const partialIntervalMs = 200
@@ -18,6 +20,7 @@ export const builtInEngine: EngineConfig = {
   sessionMsMax: 86_400_000,
   warm: 0,
   openMs: 10_000,
+  threads: 0,
   paceMax: 1,
 }
 
@@ -27,11 +30,18 @@ export const builtInEngine: EngineConfig = {
  */
 export const demo: EngineKind = {
   location: 'none',
-  create(config) {
+  create(config, { folders }) {
     const engine = describeEngine(config)
     return {
       ...engine,
+      notice: `This engine recognises no words. The operator installs one that does with: ${installCommand}`,
       features: { partials: true, words: false, confidence: false, finalize: true },
+      available(language) {
+        if (config !== builtInEngine) return true
+        // A local model that is installed serves all sessions.
+        const { runtime, model } = findInstalled({}, folders)
+        return runtime === null || model?.languages.includes(language) !== true
+      },
       async open({ signal, listener }) {
         if (signal.aborted) throw openAborted()
         return createDemoSession(engine.sampleRateHz, listener)
@@ -59,7 +69,7 @@ function createDemoSession(
   }
 
   function cut(speechFinal: boolean) {
-    const span = activity.cut()
+    const span = activity.divide()
     if (span !== null) emit(finalOf(span, speechFinal))
   }
 

@@ -4,10 +4,23 @@ import type { Log } from '#telemetry/log.ts'
 
 /** What every adapter needs: the declaration of its kind, and small functions that adapters share. */
 
+/** The part of the global `fetch` that is used here. */
+export type EngineFetch = (url: string, init: RequestInit) => Promise<Response>
+
 export type EngineDeps = {
   readonly log: Log
   /** The environment of programs. */
   readonly environment: Readonly<Record<string, string | undefined>>
+  readonly fetch?: EngineFetch
+  /** Absent: there are no local models. */
+  readonly folders?: SpeechFolders
+}
+
+export type SpeechFolders = {
+  /** Of installed models. */
+  readonly models: string
+  /** Where `speech install` puts the runtime of local models. */
+  readonly runtime: string
 }
 
 /** An engine kind, as its adapter declares it. */
@@ -16,6 +29,8 @@ export type EngineKind = {
   readonly location: 'url' | 'command' | 'none'
   /** Values of `dialect`; absent: the key is ignored. */
   readonly dialects?: readonly string[]
+  /** Whether the configuration may declare `features`. */
+  readonly declaresFeatures?: true
   readonly create: (config: EngineConfig, deps: EngineDeps) => Engine
 }
 

@@ -12,6 +12,7 @@ import {
 import type { Log } from '#telemetry/log.ts'
 import { builtInEngine } from './demo.ts'
 import type { EngineDeps } from './engine-kind.ts'
+import { builtInLocal } from './local/engine.ts'
 import { createEngine } from './registry.ts'
 
 export type EngineChoice = {
@@ -33,6 +34,8 @@ type PooledEngine = {
   /** Consecutive ones. */
   failures: number
   failuresTotal: number
+  /** By the clock of `performance.now()`. */
+  lastFailure: { readonly kind: EngineError['kind']; readonly atMs: number } | null
   /** Tried last until then, by the clock of `performance.now()`. */
   backoffUntil: number
 }
@@ -63,9 +66,9 @@ export function changedEngines(
   })
 }
 
-/** Only the built-in demo if there are none. */
+/** Without any: a local model if it is installed, then the demo. */
 export function configuredEngines(configs: readonly EngineConfig[]): readonly EngineConfig[] {
-  return configs.length === 0 ? [builtInEngine] : configs
+  return configs.length === 0 ? [builtInLocal, builtInEngine] : configs
 }
 
 /** The engines of this process with their capacity and health. Closes them. */
@@ -91,17 +94,19 @@ export class EnginePool {
     this.languages = languages.filter((language) =>
       engines.some((engine) => engine.languages.includes(language)),
     )
-    this.#pooled = engines.map(
-      (engine) =>
+    this.#pooled = engines.map((engine) => {
+      const namesake = before.find((pooled) => pooled.engine.name === engine.name)
+      return (
         before.find((pooled) => pooled.engine === engine) ?? {
           engine,
           sessions: 0,
           failures: 0,
-          failuresTotal:
-            before.find((pooled) => pooled.engine.name === engine.name)?.failuresTotal ?? 0,
+          failuresTotal: namesake?.failuresTotal ?? 0,
+          lastFailure: namesake?.lastFailure ?? null,
           backoffUntil: 0,
-        },
-    )
+        }
+      )
+    })
     for (const pooled of before) {
       if (engines.includes(pooled.engine)) continue
       this.#removed.add(pooled)
@@ -148,11 +153,13 @@ export class EnginePool {
   /** The load and health of each engine in this process. */
   states() {
     const now = performance.now()
-    return this.#pooled.map(({ engine, sessions, failuresTotal, backoffUntil }) => ({
+    return this.#pooled.map(({ engine, sessions, failuresTotal, lastFailure, backoffUntil }) => ({
       name: engine.name,
+      isAvailable: engine.languages.some((language) => engine.available?.(language) !== false),
       sessions,
       sessionsMax: engine.limits.sessionsMax,
       failuresTotal,
+      lastFailure,
       isInBackoff: backoffUntil > now,
     }))
   }
@@ -171,6 +178,7 @@ export class EnginePool {
     }
     return this.#pooled
       .filter(({ engine }) => engine.languages.includes(language))
+      .filter(({ engine }) => engine.available?.(language) !== false)
       .filter(({ engine }) => (engineName ?? engine.name) === engine.name)
       .toSorted((one, other) => (rank(one) === rank(other) ? 0 : rank(one) - rank(other)))
   }
@@ -232,6 +240,7 @@ function recordFailure(pooled: PooledEngine, error: EngineError, log: Log): void
   if (error.kind === 'busy' || error.kind === 'limit') return
   pooled.failures += 1
   pooled.failuresTotal += 1
+  pooled.lastFailure = { kind: error.kind, atMs: performance.now() }
   const pauseMs = jitteredBackoffMs(pooled.failures, failureBackoff)
   pooled.backoffUntil = performance.now() + pauseMs
   log.warn('speech engine failed, using it last', {

@@ -5,7 +5,9 @@ import { deepgramKind } from './deepgram.ts'
 import { demo } from './demo.ts'
 import type { EngineDeps, EngineKind } from './engine-kind.ts'
 import { exec } from './exec/engine.ts'
+import { local } from './local/engine.ts'
 import { openAiRealtime } from './openai-realtime/engine.ts'
+import { openAiTranscriptions } from './openai-transcriptions.ts'
 import { vosk } from './vosk.ts'
 
 /**
@@ -16,7 +18,9 @@ export const engineKinds: Readonly<Record<string, EngineKind>> = {
   exec,
   vosk,
   'openai-realtime': openAiRealtime,
+  'openai-transcriptions': openAiTranscriptions,
   deepgram: deepgramKind(),
+  local,
   demo,
 }
 
@@ -54,8 +58,8 @@ export function* engineFaults(config: {
     if (location === 'command' && command.length === 0) {
       yield `engine.${index}.command: a program is needed.`
     }
-    if (location !== 'command' && features !== undefined) {
-      yield `engine.${index}.features: only programs declare them; those of kind = "${kind}" are known.`
+    if (known.declaresFeatures !== true && features !== undefined) {
+      yield `engine.${index}.features: only programs and plain transcription servers declare them; those of kind = "${kind}" are known.`
     }
     if (location === 'url' && !isUrl(url, socketProtocols)) {
       yield `engine.${index}.url (SLUICE_STT_URL): a ws, wss, http or https URL is needed.`

@@ -28,7 +28,7 @@ type Final = Extract<EngineEvent, { type: 'final' }>
  */
 export class Recognition {
   /** The first engine of the session. */
-  readonly engine: Pick<Engine, 'name' | 'features'>
+  readonly engine: Pick<Engine, 'name' | 'features' | 'notice'>
   /** The rate of the samples to write. It never changes, even if a later engine uses another. */
   readonly sampleRateHz: number
   readonly #options: RecognitionOptions

@@ -16,10 +16,10 @@ export async function openAudioPipeline(
   events: Pick<RecognitionOptions, 'signal' | 'listener'>,
 ): Promise<AudioPipeline> {
   const { query, handshake } = session.start
-  const { credit: _, ...options } = handshake.options
-  const { language } = query
+  const { credit: _, progress: __, ...options } = handshake.options
+  const { language, engineName } = query
   const recognition = await session.deps
-    .openRecognition({ ...options, ...events, language, engineName: null })
+    .openRecognition({ ...options, ...events, language, engineName })
     .catch((error: unknown) => {
       throw fromEngineError(error)
     })

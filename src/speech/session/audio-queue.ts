@@ -57,6 +57,7 @@ export class AudioQueue {
   readonly #session: SpeechSession
   readonly #format: AudioFormat
   readonly #usesCredit: boolean
+  readonly #sendsAcks: boolean
   readonly #keepsPackets: boolean
   readonly #entries: Entry[] = []
   #socket: ClientSocket | null = null
@@ -79,6 +80,7 @@ export class AudioQueue {
     this.#session = session
     this.#format = format
     this.#usesCredit = options.credit
+    this.#sendsAcks = options.credit || options.progress
     this.#keepsPackets = format.container === 'raw'
   }
 
@@ -162,9 +164,9 @@ export class AudioQueue {
     return this.#creditBytes
   }
 
-  /** The next acknowledgement, if the client uses credit and one is due. */
+  /** The next acknowledgement, if the client wants them and one is due. */
   nextAck(readProgress: () => RecognitionProgress): UnsentFrame | null {
-    if (!this.#usesCredit) return null
+    if (!this.#sendsAcks) return null
     const { receivedMs, processedMs, finalMs } = readProgress()
     this.#processedMs = processedMs
     if (!this.#isAckDue()) return null

@@ -107,6 +107,8 @@ export function readHandshake(message: string, query: SessionQuery) {
       endpointingMs: options?.endpointing_ms ?? 600,
       vocabulary: options?.vocabulary ?? [],
       credit: options?.flow === 'credit',
+      /** Whether `audio_ack` is sent without flow control by credit. */
+      progress: false,
       live: options?.live ?? true,
     },
     // `lastSeq`: the number of the last frame that the client received; 0: none.

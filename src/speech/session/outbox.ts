@@ -37,6 +37,9 @@ export function countSent(
   }
 }
 
+/** Renders a frame in another protocol: as any number of messages. */
+export type TranslateFrame = (frame: UnsentFrame) => readonly string[]
+
 type WaitingFrame = { readonly frame: UnsentFrame; readonly chars: number }
 
 /** The limit of Bun's own send buffer; further frames wait here, where they can be coalesced. */
@@ -52,6 +55,7 @@ export class Outbox {
   /** For the statistics of the session. */
   readonly partials = { partials_sent: 0, partials_dropped: 0 }
   readonly #logCharsMax: number
+  readonly #translate: TranslateFrame | null
   readonly #log: { readonly seq: number; readonly text: string }[] = []
   /** Characters of the frames kept for a client that resumes. */
   logChars = 0
@@ -63,8 +67,10 @@ export class Outbox {
   #seq = 0
   #onFlushed: (() => void) | null = null
 
-  constructor(logCharsMax: number) {
+  /** `translate`: of a client with another protocol, which cannot resume. */
+  constructor(logCharsMax: number, translate: TranslateFrame | null = null) {
     this.#logCharsMax = logCharsMax
+    this.#translate = translate
   }
 
   push(frame: UnsentFrame): void {
@@ -123,7 +129,8 @@ export class Outbox {
 
   #send(frame: UnsentFrame): void {
     if (isPartial(frame)) this.partials.partials_sent++
-    this.#socket?.sendText(this.#number(frame))
+    if (this.#translate === null) this.#socket?.sendText(this.#number(frame))
+    else for (const text of this.#translate(frame)) this.#socket?.sendText(text)
   }
 
   #number(frame: UnsentFrame): string {
@@ -146,7 +153,7 @@ export class Outbox {
 
   #logOnly(frame: UnsentFrame): void {
     if (isPartial(frame)) this.partials.partials_dropped++
-    else if (!isReplaceable(frame)) this.#number(frame)
+    else if (!isReplaceable(frame) && this.#translate === null) this.#number(frame)
   }
 
   /** Queues a frame, which replaces waiting partials of its segment, or acknowledgements. */

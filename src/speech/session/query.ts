@@ -9,6 +9,8 @@ export type SessionQuery = {
   readonly encoding: Encoding
   /** Null for encodings other than PCM, which state their rate themselves. */
   readonly sampleRateHz: number | null
+  /** Only this engine, whose rights and languages are checked later; null: any. */
+  readonly engineName: string | null
   /** Names of unknown parameters. */
   readonly ignored: readonly string[]
 }
@@ -30,6 +32,11 @@ export const sessionQuery = Type.Object({
       description: 'Required for `pcm_int16` and `pcm_float32`.',
       minimum: sampleRateHzMin,
       maximum: sampleRateHzMax,
+    }),
+  ),
+  engine: Type.Optional(
+    Type.String({
+      description: 'The name of an engine. Without it, the first that serves the language is used.',
     }),
   ),
   token: Type.Optional(
@@ -66,14 +73,19 @@ export function readSessionQuery(
     language,
     encoding,
     sampleRateHz: isPcm ? readSampleRate(parameters.get('sample_rate_hz'), encoding) : null,
+    engineName: parameters.get('engine'),
     ignored: [...new Set(parameters.keys())].filter((name) => !knownParameters.includes(name)),
   }
 }
 
 function readLanguage(value: string, served: readonly Language[]): Language {
   if (isLanguage(value) && served.includes(value)) return value
+  throw unsupportedLanguage(value, served)
+}
+
+export function unsupportedLanguage(value: string, served: readonly Language[]): SessionError {
   const details = { value: value.slice(0, valueCharsMax), supported_languages: served }
-  throw invalid('unsupported_language', 'lang', 'This language is not supported.', details)
+  return invalid('unsupported_language', 'lang', 'This language is not supported.', details)
 }
 
 function readEncoding(value: string | null): Encoding {

@@ -29,7 +29,11 @@ export function renderReady(
     resumed: isResumed,
     received_bytes: queue.receivedBytes,
     lang: query.language,
-    engine: { name: engine.name, features: { ...engine.features } },
+    engine: {
+      name: engine.name,
+      features: { ...engine.features },
+      ...(engine.notice === undefined ? {} : { notice: engine.notice }),
+    },
     audio: {
       encoding,
       container,

@@ -77,6 +77,8 @@ const sessionReady = frame('session_ready', {
       confidence: Type.Boolean(),
       finalize: Type.Boolean(),
     }),
+    /** What the engine lacks, and how the operator gets it. */
+    notice: Type.Optional(Type.String()),
   }),
   audio: strict({
     encoding: oneOf(encodings),

@@ -10,6 +10,7 @@ const kinds = {
   deprecated_parameter: { closeCode: 1008, retryable: false },
   unsupported_language: { closeCode: 1008, retryable: false },
   unsupported_encoding: { closeCode: 1008, retryable: false },
+  engine_not_found: { closeCode: 1008, retryable: false },
   missing_parameter: { closeCode: 1008, retryable: false },
   invalid_parameter: { closeCode: 1008, retryable: false },
   // Credential

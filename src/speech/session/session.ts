@@ -5,8 +5,9 @@ import type { RequestContext } from '#lib/request-context.ts'
 import type { OpenRecognition } from '#speech/recognition/recognition.ts'
 import { warning } from '#speech/recognition/warnings.ts'
 import { type AudioBudget, AudioQueue } from './audio-queue.ts'
-import type { Handshake, ResumeRequest } from './client-frames.ts'
+import type { Control, Handshake, ResumeRequest } from './client-frames.ts'
 import type { Connection } from './connection.ts'
+import type { Dialect } from './dialect.ts'
 import { Outbox } from './outbox.ts'
 import type { SessionQuery } from './query.ts'
 import { renderSessionError } from './render-frames.ts'
@@ -29,6 +30,8 @@ export type SessionStart = {
   readonly context: SessionContext
   readonly query: SessionQuery
   readonly handshake: Handshake
+  /** Of a client with another protocol. */
+  readonly dialect: Dialect | null
 }
 
 type AttachedConnection = Pick<Connection, 'socket' | 'finish' | 'supersede'>
@@ -73,7 +76,11 @@ export class SpeechSession {
     this.deps = deps
     this.start = start
     this.#onEnded = onEnded
-    this.outbox = new Outbox(deps.settings.resumeCharsMax)
+    const { dialect } = start
+    this.outbox = new Outbox(
+      deps.settings.resumeCharsMax,
+      dialect && ((frame) => dialect.render(frame)),
+    )
     this.queue = new AudioQueue(this)
   }
 
@@ -83,7 +90,7 @@ export class SpeechSession {
     void this.#transcriber.start()
   }
 
-  receive(message: string | Uint8Array): void {
+  receive(message: Control | Uint8Array): void {
     this.#receivedAt = performance.now()
     this.#transcriber.receive(message)
   }
@@ -103,13 +110,16 @@ export class SpeechSession {
   onDisconnect(closeCode: number): void {
     this.#detach()
     if (this.isOver()) return
-    if (!this.isResumable() || deliberateCloseCodes.includes(closeCode)) this.abort('client_left')
+    const isDeliberate = deliberateCloseCodes.includes(closeCode)
+    if (isDeliberate && this.start.dialect?.endsByClosing) this.abort('client_end')
+    else if (!this.isResumable() || isDeliberate) this.abort('client_left')
     else this.#transcriber.run()
   }
 
   /** Whether a client may resume it, if only for its last frames. */
   isResumable(): boolean {
-    return this.#transcriber.wasReady && !this.#isAborted && this.deps.settings.resumeMs > 0
+    const keepsFrames = this.start.dialect === null && this.deps.settings.resumeMs > 0
+    return this.#transcriber.wasReady && !this.#isAborted && keepsFrames
   }
 
   /** Whether this client may resume this session. */
@@ -123,6 +133,7 @@ export class SpeechSession {
       userId === context.principal.userId &&
       query.language === own.language &&
       query.encoding === own.encoding &&
+      query.engineName === own.engineName &&
       query.sampleRateHz === own.sampleRateHz
     )
   }
@@ -237,7 +248,8 @@ export class SpeechSession {
 
   #checkDeadlines() {
     const now = performance.now()
-    const { idleMs, sessionMsMax, resumeMs, readerStallMs } = this.deps.settings
+    const { sessionMsMax, resumeMs, readerStallMs } = this.deps.settings
+    const idleMs = this.start.dialect?.idleMs ?? this.deps.settings.idleMs
     const transcriber = this.#transcriber
     const isAttached = this.#connection !== null
     const isHeldUp = this.queue.isPaused() || this.queue.storedBytes > 0

@@ -1,6 +1,7 @@
 import type { Config } from '#config/schema.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { AdmitSpeech } from '#limits/speech.ts'
-import type { Language } from '#speech/engine.ts'
+import type { Engine, Language } from '#speech/engine.ts'
 import type { OpenRecognition } from '#speech/recognition/recognition.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { SpeechUse } from '#usage/record.ts'
@@ -8,7 +9,7 @@ import { AudioBudget } from './audio-queue.ts'
 import type { ResumeRequest } from './client-frames.ts'
 import { Connection, type UpgradeRequest } from './connection.ts'
 import type { ClientSocket } from './outbox.ts'
-import type { SessionQuery } from './query.ts'
+import { type SessionQuery, unsupportedLanguage } from './query.ts'
 import { type SessionDeps, type SessionStart, SpeechSession } from './session.ts'
 import { exchangeErrorOf, fromRequestError, noCapacity, SessionError } from './session-error.ts'
 import { endSpeechSpan, startSpeechSpan } from './speech-span.ts'
@@ -18,6 +19,11 @@ export type SpeechSessionsDeps = {
   readonly config: Pick<Config, 'speech' | 'drain'>
   /** Languages that at least one engine serves. */
   readonly languages: () => readonly Language[]
+  /** The engine of this name, if the principal may use it. */
+  readonly findEngine: (
+    principal: RequestPrincipal,
+    name: string,
+  ) => Pick<Engine, 'languages'> | undefined
   readonly log: Log
   readonly openRecognition: OpenRecognition
   /** Limits of callers; absent: none. */
@@ -38,6 +44,7 @@ export class SpeechSessions {
   readonly log: Log
   readonly #sessionDeps: SessionDeps
   readonly #budget: AudioBudget
+  readonly #findEngine: SpeechSessionsDeps['findEngine']
   readonly #admit: SpeechSessionsDeps['admit']
   readonly #onUsed: SpeechSessionsDeps['onUsed']
   readonly #connections = new Set<Connection>()
@@ -45,11 +52,13 @@ export class SpeechSessions {
   readonly #ended: ReturnType<typeof createEndedSessions>
   #timer: Timer | undefined
 
-  constructor({ config, languages, log, openRecognition, admit, onUsed }: SpeechSessionsDeps) {
+  constructor(deps: SpeechSessionsDeps) {
+    const { config, languages, log, openRecognition, findEngine, admit, onUsed } = deps
     const settings = config.speech
     this.settings = settings
     this.languages = languages
     this.log = log
+    this.#findEngine = findEngine
     this.#admit = admit
     this.#onUsed = onUsed
     this.#budget = new AudioBudget(settings.queueTotalBytesMax)
@@ -82,6 +91,19 @@ export class SpeechSessions {
     const pending = [...this.#connections].filter((each) => each.pendingUserId() === userId)
     if (pending.length >= sessionsPerUserMax) throw noCapacity('sessions_of_user')
     if (this.#countOf(userId) === 0) this.#requireCapacity(userId)
+  }
+
+  /** Throws a `SessionError` unless the principal may use the engine it names, for this language. */
+  requireEngine(principal: RequestPrincipal, { engineName, language }: SessionQuery): void {
+    if (engineName === null) return
+    const engine = this.#findEngine(principal, engineName)
+    if (engine === undefined) {
+      // The same for an engine that others may use.
+      throw new SessionError('engine_not_found', 'There is no such speech engine.', {
+        param: 'engine',
+      })
+    }
+    if (!engine.languages.includes(language)) throw unsupportedLanguage(language, engine.languages)
   }
 
   /** Throws a `SessionError` at capacity. */
@@ -217,7 +239,7 @@ function reportEnding(session: SpeechSession, ending: SessionEnding): void {
   })
 }
 
-function useOf({ start: { context } }: SpeechSession, ending: SessionEnding): SpeechUse {
+function useOf({ start: { context, query } }: SpeechSession, ending: SessionEnding): SpeechUse {
   const { error, reason, stats } = ending
   const endedAtMs = performance.now()
   return {
@@ -225,7 +247,7 @@ function useOf({ start: { context } }: SpeechSession, ending: SessionEnding): Sp
     requestId: context.requestId,
     userId: context.principal.userId,
     keyId: context.keyId,
-    requestedModel: null,
+    requestedModel: query.engineName,
     engine: stats?.engine.name ?? null,
     outcome: error !== null ? 'failed' : reason === 'client_end' ? 'completed' : 'cancelled',
     errorKind: error?.code ?? null,

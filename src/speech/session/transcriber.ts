@@ -1,7 +1,7 @@
 import type { RecognitionEvent, RecognitionStats } from '#speech/recognition/recognition.ts'
 import { warning } from '#speech/recognition/warnings.ts'
 import { type AudioPipeline, openAudioPipeline } from './audio-pipeline.ts'
-import { readControl } from './client-frames.ts'
+import type { Control } from './client-frames.ts'
 import {
   renderEvent,
   renderReady,
@@ -86,11 +86,11 @@ export class Transcriber {
     this.#session.outbox.push(renderReady(this.#session, recognition, isResumed))
   }
 
-  receive(message: string | Uint8Array): void {
+  receive(message: Control | Uint8Array): void {
     if (this.ending !== null) return
     try {
-      if (typeof message === 'string') this.#onControl(message)
-      else this.#onAudio(message)
+      if (message instanceof Uint8Array) this.#onAudio(message)
+      else this.#onControl(message)
     } catch (error) {
       this.fail(error)
     }
@@ -195,8 +195,7 @@ export class Transcriber {
     }
   }
 
-  #onControl(message: string): void {
-    const control = readControl(message)
+  #onControl(control: Control): void {
     if (control.type === 'session_end') this.endInput(null)
     if (control.type !== 'finalize' || this.#isInputEnded) return
     if (++this.#finalizes > finalizesMax) {

@@ -74,6 +74,7 @@ export function renderEnd(finish: Finish, tally: BlockTally): MessageEnd | AppEr
   switch (finish.reason) {
     case 'stop':
     case 'tool-calls':
+    case 'steered':
       return endOfTurn(finish, tally)
     case 'stop-sequence':
       return { ...ended('stop_sequence'), stop_sequence: finish.stopSequence ?? null }

@@ -1,11 +1,9 @@
-import { Type } from '@sinclair/typebox'
-import { type Endpoint, endpoint, json, type QueryReader } from '#api/endpoint.ts'
-import { nullable } from '#api/shapes.ts'
-import { AppError } from '#lib/errors.ts'
+import { type Endpoint, endpoint, json } from '#api/endpoint.ts'
 import { percentDecoded } from '#lib/url.ts'
 import type { AvailableModel, ModelResolver } from '#models/model-resolver.ts'
 import { longContextMark } from '#models/names.ts'
 import { type ModelInfo, modelInfo, modelInfos, newestFirst, unknownModel } from './model-info.ts'
+import { type IdPage, idPage, invalidQuery, pageQuery } from './page-query.ts'
 
 /** Clients append `/v1/models` or `/models` to a base URL that may end in `/v1`. */
 const paths = ['/compat/v1/models', '/compat/models', '/compat/v1/v1/models']
@@ -26,7 +24,7 @@ function listEndpoint(path: string, { modelResolver }: ModelEndpointsDeps): Endp
     summary: 'List the models that you may call',
     description:
       'Models that generate text and the agents that you see, newest first; models without a date come last.',
-    query: pageQuery,
+    query: pageQuery('models'),
     responses: {
       200: {
         description: 'A page of models.',
@@ -71,42 +69,7 @@ function generatesText({ mode }: AvailableModel): boolean {
   return mode === 'generate'
 }
 
-type PageQuery = { limit: number; afterId: string | null; beforeId: string | null }
-
-const limitDefault = 20
-const limitMax = 1_000
-
-/** Clients of this protocol expect status 400. */
-const pageQuery: QueryReader<PageQuery> = {
-  schema: Type.Object({
-    limit: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: limitMax,
-        default: limitDefault,
-        description: 'Models per page.',
-      }),
-    ),
-    after_id: Type.Optional(Type.String({ description: 'Only models after this id.' })),
-    before_id: Type.Optional(
-      Type.String({ description: 'Only models before this id. Not with `after_id`.' }),
-    ),
-  }),
-  read(query) {
-    const limit = query.get('limit') ?? String(limitDefault)
-    if (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > limitMax) {
-      throw invalidQuery('limit', `must be an integer from 1 to ${limitMax}`)
-    }
-    const afterId = query.get('after_id') || null
-    const beforeId = query.get('before_id') || null
-    if (afterId !== null && beforeId !== null) {
-      throw invalidQuery('before_id', 'cannot be combined with after_id')
-    }
-    return { limit: Number(limit), afterId, beforeId }
-  },
-}
-
-function renderPage(models: readonly ModelInfo[], { limit, afterId, beforeId }: PageQuery) {
+function renderPage(models: readonly ModelInfo[], { limit, afterId, beforeId }: IdPage) {
   const start = afterId === null ? 0 : indexOfId(models, afterId, 'after_id') + 1
   const end = beforeId === null ? models.length : indexOfId(models, beforeId, 'before_id')
   const range = models.slice(start, end)
@@ -126,19 +89,7 @@ function indexOfId(models: readonly ModelInfo[], id: string, param: string): num
   return index
 }
 
-function invalidQuery(param: string, predicate: string): AppError {
-  return new AppError('invalid_request', `${param} ${predicate}.`, { param })
-}
-
-const modelPage = Type.Object(
-  {
-    data: Type.Array(modelInfo),
-    has_more: Type.Boolean({ description: 'Whether another page follows in this direction.' }),
-    first_id: nullable(Type.String(), 'The id of the first model of this page.'),
-    last_id: nullable(Type.String(), 'The id of its last model.'),
-  },
-  { $id: 'ModelInfoPage' },
-)
+const modelPage = idPage(modelInfo, 'ModelInfoPage')
 
 const exampleModel = {
   type: 'model',

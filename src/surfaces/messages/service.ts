@@ -1,6 +1,5 @@
 import type { Agent } from '#agents/agents.ts'
 import { applyAgent, withAgentTools } from '#agents/apply.ts'
-import type { CallerContext } from '#api/endpoint.ts'
 import type { Config } from '#config/schema.ts'
 import {
   type HostedToolbox,
@@ -22,7 +21,8 @@ import { withHostedTools } from '#inference/tool-loop.ts'
 import type { Target } from '#inference/upstream.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
-import { withSignal } from '#lib/request-context.ts'
+import { asRecord } from '#lib/json.ts'
+import { type RequestContext, withSignal } from '#lib/request-context.ts'
 import type { ModelResolver } from '#models/model-resolver.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
@@ -39,10 +39,11 @@ import {
   parseCountTokens,
   parseCreateMessage,
 } from './parse.ts'
+import { invalidField } from './read-object.ts'
 import { createMessageRenderer } from './render.ts'
 
 type MessageRequest = {
-  readonly context: CallerContext
+  readonly context: RequestContext
   readonly headers: Headers
 }
 
@@ -78,7 +79,7 @@ export function createMessageService(deps: MessageServiceDeps) {
   const generateWith = async (
     request: GenerationRequest,
     hostedRequest: HostedToolRequest,
-    { principal }: CallerContext,
+    { principal }: RequestContext,
   ): Promise<Generate> => {
     if (!usesHostedTools(hostedRequest)) return generateAlone
     const { tools } = request
@@ -94,6 +95,7 @@ export function createMessageService(deps: MessageServiceDeps) {
       const parsed = parseCreateMessage(body, parseContext)
       const resolved = await resolveRequest(deps, parsed, context)
       const { request, model, agent, mcp, targets, droppedTools, recorded } = resolved
+      refuseSafeguards(body, targets)
       const parts = [...droppedTools, ...parsed.ignored]
       logIgnored(deps.log, { parts }, context.requestId)
       const { tokens: inputTokens } = await tokenCounter.count(request, targets, {
@@ -144,7 +146,7 @@ export function createMessageService(deps: MessageServiceDeps) {
 async function resolveRequest(
   deps: Pick<MessageServiceDeps, 'modelResolver' | 'config' | 'requestFiles'>,
   parsed: Pick<ParsedMessage, 'request' | 'needs' | 'mcp'>,
-  context: CallerContext,
+  context: RequestContext,
 ) {
   const { model, agent } = await resolveModel(deps, parsed.request, context.principal)
   const isRelayed = agent === null
@@ -172,7 +174,7 @@ async function resolveRequest(
 async function resolveModel(
   { modelResolver }: Pick<MessageServiceDeps, 'modelResolver'>,
   { model: name }: GenerationRequest,
-  principal: CallerContext['principal'],
+  principal: RequestContext['principal'],
 ) {
   try {
     const resolved =
@@ -194,6 +196,12 @@ function hostedRequestOf(mcp: readonly McpToolRequest[], agent: Agent | null): H
 /** Upstreams of this protocol know `max_tokens: 0`, by which they only read the prompt into their cache. */
 function isOfThisProtocol({ upstream }: Target): boolean {
   return upstream.kind === 'messages'
+}
+
+/** Clients run the check of `safeguards` themselves after an error that names it. */
+function refuseSafeguards(body: unknown, targets: readonly Target[]): void {
+  if (asRecord(body)['safeguards'] === undefined || targets.every(isOfThisProtocol)) return
+  throw invalidField('safeguards', 'is not supported with this model')
 }
 
 /** The output of `max_tokens: 0`: from an upstream that reads the prompt, or composed here. */

@@ -1,4 +1,5 @@
 import type { Auth } from '#auth/auth.ts'
+import { type LineAnswers, responsesPath } from '#batches/batches.ts'
 import type { Files } from '#files/tree.ts'
 import type { HostedToolbox } from '#hosted-tools/hosted-tools.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
@@ -18,6 +19,7 @@ import type { Sealer } from '#sealing/sealer.ts'
 import type { Storage } from '#storage/storage.ts'
 import { createRequestFiles } from '#surfaces/request-files.ts'
 import { conversationEndpoints } from './conversation-endpoints.ts'
+import { renderEndedStream } from './ended-stream.ts'
 import { responseEndpoints } from './endpoints.ts'
 import { createLogReplay } from './log-replay.ts'
 import { renderTerminalFrames } from './render.ts'
@@ -41,6 +43,7 @@ type EndpointNeeds = Foundation & {
   responses: ResponseStore
   conversations: Conversations
   runs: ResponseRuns
+  lineAnswers: LineAnswers
 }
 
 /** The Responses API, with stored responses and conversations. */
@@ -71,7 +74,7 @@ export const responsesModule = module({
       soleProcess: database.kind === 'pglite',
       settings: config.responses,
       heartbeatMs: config.stream.heartbeatMs,
-      rendering: { renderTerminalFrames, replayLog: createLogReplay },
+      rendering: { renderTerminalFrames, renderEndedStream, replayLog: createLogReplay },
       log,
       now,
     })
@@ -81,14 +84,15 @@ export const responsesModule = module({
       close: () => runs.close(),
     }
   },
+  started(services: EndpointNeeds) {
+    const service = createService(services)
+    services.runs.processQueue(service.planQueued)
+    services.lineAnswers.set(responsesPath, async (body, { context }) =>
+      (await service.create(body, context)).result(),
+    )
+  },
   endpoints(services: EndpointNeeds) {
-    const { responses, conversations } = services
-    const { findItems, chain } = responses
-    const service = createResponseService({
-      ...services,
-      requestFiles: createRequestFiles(services),
-      history: { findItems, chain, conversationItems: conversations.items },
-    })
+    const service = createService(services)
     return [
       ...responseEndpoints({ ...services, service }),
       responsesSocket({ ...services, service }),
@@ -97,3 +101,13 @@ export const responsesModule = module({
     ]
   },
 })
+
+function createService(services: EndpointNeeds) {
+  const { conversations, responses } = services
+  const { findItems, chain } = responses
+  return createResponseService({
+    ...services,
+    requestFiles: createRequestFiles(services),
+    history: { findItems, chain, conversationItems: conversations.items },
+  })
+}

@@ -181,7 +181,7 @@ function parseMessage(value: unknown, path: string): RequestItem | 'empty' {
 }
 
 function openCall(
-  call: { call_id: string; name: string; namespace?: string },
+  call: { call_id: string; name: string; namespace?: string; async?: boolean },
   form: ToolCallItem['form'],
   calls: CallForms,
 ): Omit<ToolCallItem, 'arguments'> {
@@ -191,6 +191,7 @@ function openCall(
     callId: call.call_id,
     name: call.name,
     ...(call.namespace === undefined ? {} : { namespace: call.namespace }),
+    ...(call.async === true ? { async: true } : {}),
     form,
   }
 }

@@ -1,4 +1,5 @@
 import type { OutputFormat } from '#inference/request.ts'
+import { deepFreeze } from '#lib/frozen.ts'
 import type { JsonObject } from '#lib/json.ts'
 import { findSchemaFault } from '#lib/json-schema.ts'
 import { invalidField, readObject, readType } from './read-object.ts'
@@ -10,9 +11,16 @@ export type ParsedText = {
   echo: ResponseEcho['text']
 }
 
+const plainText: ParsedText = deepFreeze({
+  format: { type: 'text' },
+  verbosity: null,
+  echo: { format: { type: 'text' } },
+})
+
 /** Parses `text`, the format of the output. */
 export function parseText(value: JsonObject | undefined): ParsedText {
-  const { format: requested, verbosity } = readObject(textOptions, value ?? {}, 'text')
+  if (value === undefined) return plainText
+  const { format: requested, verbosity } = readObject(textOptions, value, 'text')
   const format = parseFormat(requested)
   return {
     format,

@@ -1,6 +1,7 @@
 import { quote } from '#api/read-object.ts'
 import type { McpToolRequest } from '#hosted-tools/mcp/request.ts'
 import type { CustomTool, FunctionTool, NativeTool, Tool } from '#inference/request.ts'
+import { deepFreeze } from '#lib/frozen.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import type { FileSearchTool } from '#retrieval/file-search/request.ts'
 import { parseFileSearchTool } from './parse-file-search.ts'
@@ -23,8 +24,17 @@ export type ParsedTools = {
 
 type Namespace = { namespace: string; namespaceDescription?: string }
 
+const noTools: ParsedTools = deepFreeze({
+  tools: [],
+  mcp: [],
+  fileSearch: null,
+  native: [],
+  echo: [],
+})
+
 /** Parses `tools`. Tools of other types, known or not, are left to upstreams of this protocol. */
 export function parseTools(values: readonly unknown[], toolsMax: number): ParsedTools {
+  if (values.length === 0) return noTools
   const tools: Tool[] = []
   const mcp: McpToolRequest[] = []
   let fileSearch: FileSearchTool | null = null
@@ -91,13 +101,21 @@ function parseFunction(value: unknown, path: string): FunctionTool {
     description = null,
     parameters = null,
     strict = null,
+    async: isAsync = false,
   } = readObject(functionTool, value, path)
-  return { type: 'function', name, description, parameters, strict }
+  const tool: FunctionTool = { type: 'function', name, description, parameters, strict }
+  return isAsync ? { ...tool, async: true } : tool
 }
 
 function parseCustom(value: unknown, path: string): CustomTool {
-  const { name, description = null, format } = readObject(customTool, value, path)
-  return { type: 'custom', name, description, grammar: parseGrammar(format, `${path}.format`) }
+  const {
+    name,
+    description = null,
+    format,
+    async: isAsync = false,
+  } = readObject(customTool, value, path)
+  const grammar = parseGrammar(format, `${path}.format`)
+  return { type: 'custom', name, description, grammar, ...(isAsync ? { async: true } : {}) }
 }
 
 function parseGrammar(format: JsonObject | undefined, path: string): CustomTool['grammar'] {

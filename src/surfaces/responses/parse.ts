@@ -5,9 +5,11 @@ import {
   type GenerationRequest,
   type NativeParts,
   type Sampling,
+  type ToolName,
 } from '#inference/request.ts'
 import { countChars } from '#inference/token-estimate.ts'
 import { AppError } from '#lib/errors.ts'
+import { deepFreeze } from '#lib/frozen.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import type { StoredItem } from '#responses/response.ts'
 import type { Seals } from '#sealing/seals.ts'
@@ -36,6 +38,7 @@ export type ParsedCreate = {
   isInputOnly: boolean
   /** The input in the form that is stored. */
   storedInput: readonly StoredItem[]
+  asyncTools: readonly ToolName[]
   /** Whether reasoning items contain their encrypted payload (`include`). */
   includeSealed: boolean
   /** Whether file searches contain their results (`include`). */
@@ -99,6 +102,9 @@ export function parseCreateResponse(
       verbosity: text.verbosity,
       reasoning,
       promptCacheKey: create.prompt_cache_key ?? null,
+      ...(create.prompt_cache_options === undefined
+        ? {}
+        : { promptCacheOptions: create.prompt_cache_options }),
       safetyIdentifier: create.safety_identifier ?? create.user ?? null,
       serviceTier: create.service_tier ?? null,
       ...(tools.native.length === 0 ? {} : { native: nativeParts(create, tools) }),
@@ -114,6 +120,9 @@ export function parseCreateResponse(
       },
     },
     storedInput: parsedItems.stored,
+    asyncTools: tools.tools.some((tool) => tool.async)
+      ? tools.tools.filter((tool) => tool.async)
+      : [],
     stream: create.stream ?? false,
     isInputOnly: create.generate === false,
     includeSealed: include.includes('reasoning.encrypted_content'),
@@ -173,8 +182,11 @@ function inputTooLong(charsMax: number): AppError {
   )
 }
 
+const defaultReasoning: ResponseEcho['reasoning'] = deepFreeze({ effort: null, summary: null })
+
 function parseReasoningOptions(value: JsonObject | undefined): ResponseEcho['reasoning'] {
-  const options = readObject(reasoningOptions, value ?? {}, 'reasoning')
+  if (value === undefined) return defaultReasoning
+  const options = readObject(reasoningOptions, value, 'reasoning')
   return {
     effort: options.effort ?? null,
     summary: options.summary ?? options.generate_summary ?? null,

@@ -1,6 +1,8 @@
 import { toLine } from '#http/frame-text.ts'
 import type { EventBatch, FinishReason, GenerationEvent, Usage } from '#inference/events.ts'
+import type { ToolName } from '#inference/request.ts'
 import type { AppError } from '#lib/errors.ts'
+import type { JsonObject } from '#lib/json.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { FrameRenderer } from '#responses/runs.ts'
 import { notStoredCode } from '#responses/unstored.ts'
@@ -11,7 +13,7 @@ import { ItemList } from './items/item-list.ts'
 import type { ResponseEcho } from './schema/request.ts'
 import type { ResponseUsage, WireResponse } from './schema/response-object.ts'
 
-/** The format defines the first two; `invalid_output` is an extension. */
+/** The format defines them; only `invalid_output` is an extension. */
 type IncompleteReason = NonNullable<WireResponse['incomplete_details']>['reason']
 
 type Ending = Pick<
@@ -26,6 +28,8 @@ export type RendererOptions = {
   includeSealed: boolean
   includeSearchResults: boolean
   reasoningSeal: ReasoningSeal
+  /** Of the request. */
+  asyncTools?: readonly ToolName[]
   /** Whether to write frames, or only the final object. */
   stream: boolean
   /** The number of frames written while the response was queued. */
@@ -43,6 +47,8 @@ export class ResponseRenderer implements FrameRenderer {
   readonly #items: ItemList
   #echo: ResponseEcho
   #ending: Ending = openEnding
+  /** Fields of the upstream's own response. */
+  #reported: JsonObject | null = null
   #isOpened = false
   #terminalAt = 0
 
@@ -103,14 +109,17 @@ export class ResponseRenderer implements FrameRenderer {
   }
 
   #object(form: ItemForm): WireResponse {
-    const { id, createdAt } = this.#options
     const output = this.#items.output(form)
-    return { ...responseHead(id, createdAt), ...this.#ending, output, ...this.#echo }
+    const response = responseObject(this.#options, this.#ending, output, this.#echo)
+    return this.#reported === null ? response : { ...response, ...this.#reported }
   }
 
   #render(event: GenerationEvent): string {
     if (event.type === 'generation-start') return ''
-    if (event.type === 'finish') return this.#close(endingOf(event.reason, event.usage))
+    if (event.type === 'finish') {
+      this.#reported = event.reported ?? null
+      return this.#close(endingOf(event.reason, event.usage))
+    }
     if (event.type === 'error') return this.#closeFailed(event.error)
     return this.#items.push(event)
   }
@@ -161,13 +170,8 @@ export function renderQueued(options: Pick<RendererOptions, 'id' | 'createdAt' |
   frames: string
   count: number
 } {
-  const object: WireResponse = {
-    ...responseHead(options.id, options.createdAt),
-    ...openEnding,
-    status: 'queued',
-    output: [],
-    ...options.echo,
-  }
+  const ending: Ending = { ...openEnding, status: 'queued' }
+  const object = responseObject(options, ending, [], options.echo)
   const writer = new FrameWriter()
   const frames =
     writer.frame('response.created', { response: object }) +
@@ -175,8 +179,25 @@ export function renderQueued(options: Pick<RendererOptions, 'id' | 'createdAt' |
   return { object, frames, count: writer.next() }
 }
 
-function responseHead(id: string, createdAt: Date) {
-  return { id, object: 'response' as const, created_at: unixSeconds(createdAt) }
+/** Each field by its name: spreading several objects costs as much as rendering their text. */
+function responseObject(
+  { id, createdAt }: Pick<RendererOptions, 'id' | 'createdAt'>,
+  { status, error, incomplete_details, usage, completed_at }: Ending,
+  output: WireResponse['output'],
+  echo: ResponseEcho,
+): WireResponse {
+  return {
+    id,
+    object: 'response',
+    created_at: unixSeconds(createdAt),
+    status,
+    error,
+    incomplete_details,
+    usage,
+    completed_at,
+    output,
+    ...echo,
+  }
 }
 
 /** Null: the response is complete. */
@@ -187,6 +208,7 @@ const incompleteReasons: Readonly<Record<FinishReason, IncompleteReason | null>>
   length: 'max_output_tokens',
   'content-filter': 'content_filter',
   'invalid-output': 'invalid_output',
+  steered: 'steered',
 }
 
 function endingOf(finish: FinishReason, usage: Usage | null): Ending {
@@ -226,14 +248,18 @@ function errorFields({ code, message, param, type }: WireError): object {
 /** The last frames of a response whose worker died, or that was cancelled while queued. */
 export function renderTerminalFrames(object: object, sequence: number): string {
   const writer = new FrameWriter(sequence)
-  if ('status' in object && object.status === 'cancelled') {
-    return writer.frame('response.incomplete', { response: object })
+  const status = 'status' in object && object.status === 'cancelled' ? 'cancelled' : 'failed'
+  return renderEnd({ ...object, status }, writer)
+}
+
+/** The last frames of an ended response. */
+export function renderEnd(response: { readonly status: string }, writer: FrameWriter): string {
+  const { status } = response
+  if (status !== 'failed') {
+    return writer.frame(`response.${status === 'cancelled' ? 'incomplete' : status}`, { response })
   }
-  const error = 'error' in object && isWireError(object.error) ? object.error : lostError
-  return (
-    writer.frame('error', errorFields(error)) +
-    writer.frame('response.failed', { response: object })
-  )
+  const error = 'error' in response && isWireError(response.error) ? response.error : lostError
+  return writer.frame('error', errorFields(error)) + writer.frame('response.failed', { response })
 }
 
 const lostError: WireError = {

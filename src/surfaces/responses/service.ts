@@ -1,10 +1,8 @@
 import { applyAgent, withAgentTools } from '#agents/apply.ts'
-import type { CallerContext } from '#api/endpoint.ts'
 import type { Auth } from '#auth/auth.ts'
 import type { Config } from '#config/schema.ts'
 import { type HostedToolbox, usesHostedTools } from '#hosted-tools/hosted-tools.ts'
 import type { FrameSource } from '#http/event-stream.ts'
-import type { EventBatch } from '#inference/events.ts'
 import { withForcedCall } from '#inference/forced-call.ts'
 import type { Generate, Inference } from '#inference/inference.ts'
 import type { GenerationRequest } from '#inference/request.ts'
@@ -32,7 +30,6 @@ import type { Log } from '#telemetry/log.ts'
 import { withCollectionIds } from './collection-ids.ts'
 import { withCompaction } from './compaction.ts'
 import {
-  type ConnectionMemory,
   type History,
   type HistorySources,
   linkHistory,
@@ -45,18 +42,20 @@ import { type ParsedCreate, parseCreateResponse } from './parse.ts'
 import { openQueuedRequest } from './queued-request.ts'
 import { ResponseRenderer } from './render.ts'
 import type { WireResponse } from './schema/response-object.ts'
+import { generateTurn, type SocketTurn } from './socket/turn.ts'
 import { enqueueResponse, startStored } from './start-response.ts'
 import { requireStorable } from './stored-item.ts'
 
 /** Creates responses, for HTTP and WebSocket connections alike. */
 export type ResponseService = {
   /** Throws an `AppError` for an invalid request. */
-  create(body: unknown, context: CallerContext, memory?: ConnectionMemory): Promise<RunningResponse>
+  create(body: unknown, context: RequestContext, turn?: SocketTurn): Promise<RunningResponse>
   /** The request that the model would get; the model is not called. */
   resolve(
     body: unknown,
-    context: CallerContext,
+    context: RequestContext,
   ): Promise<Pick<ResponsePlan, 'request' | 'targets' | 'modelId' | 'agentId'>>
+  readonly planQueued: PrepareQueued
 }
 
 export type RunningResponse = {
@@ -69,6 +68,10 @@ export type RunningResponse = {
   result(): Promise<WireResponse>
   /** The history for a response that continues this one; final when this one has ended. */
   history(): readonly StoredItem[]
+  /** The object so far. */
+  current(): WireResponse
+  /** The number of its latest event. */
+  sequence(): number
 }
 
 export type ResponseServiceDeps = {
@@ -107,7 +110,7 @@ export type ResponsePlan = {
 type PlanOrigin = {
   readonly context: RequestContext
   /** Of a connection that serves several requests; its responses are always streamed. */
-  readonly memory: ConnectionMemory | undefined
+  readonly turn: SocketTurn | undefined
   readonly id: string
   readonly createdAt: Date
   readonly framesBefore: number
@@ -122,21 +125,21 @@ export function createResponseService(services: ResponseServiceDeps): ResponseSe
   const { generate } = services.inference
   const generateChecked = withCheckedOutput(withSingleCall(withForcedCall(generate)))
   const deps: PlanDeps = { ...services, generateChecked }
-  deps.runs.processQueue((...queued) => planQueued(deps, ...queued))
-  const plan = (body: unknown, context: CallerContext, memory?: ConnectionMemory) =>
+  const plan = (body: unknown, context: RequestContext, turn?: SocketTurn) =>
     planResponse(deps, body, {
       context,
-      memory,
+      turn,
       id: newId('resp_'),
       createdAt: deps.now(),
       framesBefore: 0,
     })
   return {
     resolve: plan,
-    async create(given, context, memory) {
+    planQueued: (...queued) => planQueued(deps, ...queued),
+    async create(given, context, turn) {
       const named = withCollectionIds(given, context.principal, deps.collections)
       const body = named === undefined ? given : await named
-      const planned = await plan(body, context, memory)
+      const planned = await plan(body, context, turn)
       const { droppedTools: tools, parsed, head, history, renderer, streams } = planned
       logIgnored(deps.log, { tools, items: parsed.ignoredItems }, context.requestId)
       const { source, result } = head.background
@@ -149,13 +152,15 @@ export function createResponseService(services: ResponseServiceDeps): ResponseSe
         source,
         result,
         history: () => [...history.items, ...head.input, ...renderer.stored().output],
+        current: () => renderer.result(),
+        sequence: () => Math.max(0, renderer.nextSequence() - 1),
       }
     },
   }
 }
 
 /** An unstored response ends with its connection. */
-function startResponse(deps: ResponseServiceDeps, plan: ResponsePlan, context: CallerContext) {
+function startResponse(deps: ResponseServiceDeps, plan: ResponsePlan, context: RequestContext) {
   const { generate, parsed, renderer } = plan
   return parsed.echo.store
     ? startStored(deps, plan, context)
@@ -166,7 +171,7 @@ async function planQueued(deps: PlanDeps, ...[queued, trace]: Parameters<Prepare
   const { body, context } = await openQueuedRequest(deps, queued, trace)
   return planResponse(deps, body, {
     context,
-    memory: undefined,
+    turn: undefined,
     id: queued.id,
     createdAt: queued.createdAt,
     framesBefore: queued.segment.last + 1,
@@ -178,18 +183,18 @@ async function planResponse(
   body: unknown,
   origin: PlanOrigin,
 ): Promise<ResponsePlan> {
-  const { context, memory } = origin
+  const { context, turn, id, createdAt, framesBefore } = origin
   const { userId: ownerId } = context.principal
   const { limits } = deps.config
   const historyRequest = readHistoryRequest(body)
-  const isInMemory = memory?.find(historyRequest.previousResponseId ?? '') !== undefined
+  const isInMemory = turn?.find(historyRequest.previousResponseId ?? '') !== undefined
   const history = refersToHistory(historyRequest)
-    ? await loadHistory(deps.history, { ownerId, request: historyRequest, memory })
+    ? await loadHistory(deps.history, { ownerId, request: historyRequest, memory: turn })
     : noHistory
   const seals = createSeals(deps.sealer, ownerId)
   const parsed = parseCreateResponse(body, { limits, history, seals })
   const { echo } = parsed
-  if (echo.background && memory !== undefined) {
+  if (echo.background && turn !== undefined) {
     throw new AppError('invalid_request', noBackground, { param: 'background' })
   }
   const link = linkHistory(parsed, history, { historyRequest, isInMemory })
@@ -210,7 +215,7 @@ async function planResponse(
   const request = holdsFiles(native.request)
     ? await deps.requestFiles.load(native.request, { targets, capabilities, context })
     : native.request
-  const streams = parsed.stream || memory !== undefined
+  const streams = parsed.stream || turn !== undefined
   const hostedRequest = withAgentTools(parsed.hosted, agent)
   const { tools } = request
   const hosted = usesHostedTools(hostedRequest)
@@ -226,7 +231,6 @@ async function planResponse(
     rules: parsed.compaction,
     contextWindow: model.contextWindow,
   })
-  const { id, createdAt, framesBefore } = origin
   const agentId = agent?.id ?? null
   const job = {
     request,
@@ -263,24 +267,20 @@ async function planResponse(
       includeSealed: parsed.includeSealed,
       includeSearchResults: parsed.includeSearchResults,
       reasoningSeal: seals.reasoning,
-      // The frames of a stored response are always logged.
-      stream: streams || echo.store,
+      asyncTools: parsed.asyncTools,
+      // The frames of a background response are logged for clients that come later.
+      stream: streams || echo.background,
       framesBefore,
       now: deps.now,
     }),
-    generate: (signal) =>
-      parsed.isInputOnly && memory !== undefined
-        ? storeInputOnly()
-        : generate({ ...job, context: withSignal(context, signal) }),
+    generate(signal) {
+      const run = (own: AbortSignal) => generate({ ...job, context: withSignal(context, own) })
+      const { isInputOnly } = parsed
+      return turn === undefined
+        ? run(signal)
+        : generateTurn(run, { turn, isInputOnly, signal, request })
+    },
   }
-}
-
-/** Ends without output: the request only stored its input with the connection. */
-async function* storeInputOnly(): AsyncGenerator<EventBatch, void, void> {
-  yield [
-    { type: 'generation-start' },
-    { type: 'finish', reason: 'stop', rawReason: null, usage: null },
-  ]
 }
 
 function requireGenerates({ mode }: Model, name: string): void {

@@ -1,10 +1,11 @@
-import type { CallerContext } from '#api/endpoint.ts'
 import type { FrameSource } from '#http/event-stream.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestContext } from '#lib/request-context.ts'
 import type { Frames } from '#responses/frame-stream.ts'
 import type { ResponseRuns } from '#responses/runs.ts'
 import type { ResponseHead } from '#responses/stored.ts'
+import { runGeneration } from '#surfaces/run-generation.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { QueuedRequest } from './queued-request.ts'
 import { renderQueued } from './render.ts'
@@ -12,27 +13,27 @@ import type { ResponsePlan, ResponseServiceDeps, RunningResponse } from './servi
 
 type Started = Pick<RunningResponse, 'source' | 'result'>
 
-/** Runs a stored response. It is independent of its connection, which is one of its subscribers. */
+/**
+ * A stored response. Its stream is independent of the connection, which is one of its subscribers. A
+ * whole response ends with its connection and is stored afterwards: nobody knows its id before.
+ */
 export function startStored(
   deps: Pick<ResponseServiceDeps, 'log' | 'runs'>,
   plan: ResponsePlan,
-  context: CallerContext,
+  context: RequestContext,
 ): Started {
-  const run = deps.runs.start(plan)
+  const { generate, head, renderer } = plan
   return {
     source() {
+      const run = deps.runs.start(plan)
       const { controller } = followSignal(context.signal)
       return frameSource(run.frames(controller.signal), { controller, context, log: deps.log })
     },
     async result() {
-      const release = run.retain()
-      try {
-        const { error } = await unlessDisconnected(run.ended(), context.signal)
-        if (error !== null) throw error
-        return plan.renderer.result()
-      } finally {
-        release()
-      }
+      const result = await runGeneration({ generate, renderer, context, log: deps.log }).result()
+      if (await deps.runs.storeEnded(head, renderer.stored())) return result
+      renderer.unstored()
+      return renderer.result()
     },
   }
 }
@@ -41,7 +42,7 @@ export function startStored(
 export async function enqueueResponse(
   deps: Pick<ResponseServiceDeps, 'log' | 'runs' | 'sealer'>,
   plan: ResponsePlan,
-  { body, context }: { body: unknown; context: CallerContext },
+  { body, context }: { body: unknown; context: RequestContext },
 ): Promise<Started> {
   const { head } = plan
   const { object, frames, count } = renderQueued({ ...head, echo: plan.parsed.echo })
@@ -78,7 +79,7 @@ async function* watchFromStart(
 export const queuedKeepAlive = { open: () => '', heartbeat: () => ': waiting\n\n' }
 
 /** A subscriber of an event log; `controller` ends the subscription. */
-type Subscriber = { controller: AbortController; context: CallerContext; log: Log }
+type Subscriber = { controller: AbortController; context: RequestContext; log: Log }
 
 /**
  * The frames of an event log for one subscriber. A running response logs its own heartbeats; `life`
@@ -105,14 +106,4 @@ export function frameSource(
     abandon: () =>
       subscriber.controller.abort(new AppError('client_closed', 'The client disconnected.')),
   }
-}
-
-/** The result of the work, or a failure when the client disconnects; the work continues. */
-function unlessDisconnected<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const disconnected = new Promise<never>((_, reject) => {
-    const fail = () => reject(new AppError('client_closed', 'The client disconnected.'))
-    if (signal.aborted) fail()
-    else signal.addEventListener('abort', fail, { once: true })
-  })
-  return Promise.race([work, disconnected])
 }

@@ -28,17 +28,13 @@ const idCharsMax = 128
 
 /** An input item in the form that is stored: with an id, and with the fields that SDK types require. */
 export function toStoredItem(type: string, item: JsonObject): StoredItem {
-  const { id, content, status } = item
-  const hasId = typeof id === 'string' && id !== '' && id.length <= idCharsMax
-  const stored = {
-    ...item,
-    type,
-    id: hasId ? id : newId(idPrefixes[type] ?? 'item_'),
-  }
-  if (typesWithStatus.has(type)) return { ...stored, status: status ?? 'completed' }
-  if (type !== 'message') return stored
+  const { id: given, content, status } = item
+  const hasId = typeof given === 'string' && given !== '' && given.length <= idCharsMax
+  const id = hasId ? given : newId(idPrefixes[type] ?? 'item_')
+  if (typesWithStatus.has(type)) return { ...item, type, id, status: status ?? 'completed' }
+  if (type !== 'message') return { ...item, type, id }
   const parts = typeof content === 'string' ? [textPart(content, item['role'])] : content
-  return { ...stored, status: status ?? 'completed', content: parts }
+  return { ...item, type, id, status: status ?? 'completed', content: parts }
 }
 
 export function toStoredMessage(text: string): StoredItem {

@@ -11,6 +11,7 @@ import { AppError } from '#lib/errors.ts'
 import type { Log } from '#telemetry/log.ts'
 import { streamEvent } from './schema/events.ts'
 import { exampleEvents, exampleRequest } from './schema/examples.ts'
+import { steerEvent } from './schema/steer-events.ts'
 import type { ResponseService } from './service.ts'
 import { type Connection, type ConnectionDeps, openConnection } from './socket/connection.ts'
 import { createHistoryMemories } from './socket/memory.ts'
@@ -25,7 +26,7 @@ const errors = {
 }
 
 /**
- * `GET /v1/responses` as a WebSocket: one response after the other, with the events of a stream.
+ * `GET /v1/responses` as a WebSocket: several responses at a time, with the events of their streams.
  *
  * The endpoint upgrades the request itself: Elysia's WebSocket routes parse every frame before its
  * depth can be checked, and pass on invalid JSON as a string.
@@ -78,7 +79,7 @@ export function responsesSocket({
       const data = createHandlers(sockets, {
         service,
         auth,
-        authorize: () => authorize(auth, request, { permission, scope: 'inference' }, peers),
+        authorize: async () => authorize(auth, request, { permission, scope: 'inference' }, peers),
         memory: memories.open(),
         config,
         log,
@@ -166,7 +167,9 @@ const errorFrame = Type.Object(
   { $id: 'ResponseRefusalFrame' },
 )
 
-export const serverFrame = Type.Union([streamEvent, errorFrame], { $id: 'ResponseServerFrame' })
+export const serverFrame = Type.Union([streamEvent, steerEvent, errorFrame], {
+  $id: 'ResponseServerFrame',
+})
 
 const exampleCreateFrame = JSON.stringify({
   type: 'response.create',
@@ -187,7 +190,15 @@ const exampleErrorFrame = JSON.stringify({
   stream_id: 'a',
 })
 
-const description = `One connection serves many requests, one after the other; up to 8 may wait.
+const exampleSteerFrame = JSON.stringify({
+  type: 'response.steer',
+  previous_response_id: 'resp_1',
+  input: 'Only the ones that can be had this week.',
+})
+
+const description = `One connection serves many requests. Those with the same \`stream_id\`, or without one, run one after the
+other; different ones run at the same time, up to 16, and further ones wait, up to 32. The names of streams are
+1 to 256 letters, digits, \`_\`, \`-\` and \`.\`; a connection has at most 32 of them.
 
 **The client sends** text frames. \`response.create\` is the body of \`POST /v1/responses\`
 (\`CreateResponse\`) with a \`type\` and an optional \`stream_id\`; \`stream\` is ignored, and \`background\` is
@@ -198,8 +209,8 @@ ${exampleCreateFrame}
 \`\`\`
 
 With \`"generate": false\` the input is only stored, for a following request with
-\`previous_response_id\`. Unstored responses can be continued on the same connection, which remembers the
-last 8. \`response.processed\` is ignored. There is no frame for cancelling; close the connection, or
+\`previous_response_id\`. Unstored responses can be continued on the same connection, on any stream; it
+remembers the last 8 of each. \`response.processed\` is ignored. There is no frame for cancelling; close the connection, or
 \`POST /v1/responses/{id}/cancel\` for a stored response.
 
 **The server sends** the events of \`POST /v1/responses\` as JSON, one per text frame, without \`[DONE]\`:
@@ -207,6 +218,21 @@ last 8. \`response.processed\` is ignored. There is no frame for cancelling; clo
 \`\`\`json
 ${exampleEventFrame}
 \`\`\`
+
+**Steering.** \`response.steer\` sends a user message, or a list of them, while a response runs:
+
+\`\`\`json
+${exampleSteerFrame}
+\`\`\`
+
+\`response.steer.accepted\` says that the input is queued. The response then ends where it is, as \`incomplete\`
+with the reason \`steered\`, and keeps what it said; hosted tools that run end first. Another response with the
+same settings follows by itself: it continues the first one, and its \`response.created\` says that the model
+gets the input. If the client has to return the results of tool calls first, the response completes,
+\`response.steer.pending\` lists them, and the queued input precedes that of the request that continues the
+response on the same stream. Input that no response gets comes back with \`response.steer.failed\`. Steer events
+have no number of their own in the stream of the response. Responses of a conversation, and with
+\`context_management\`, cannot be steered.
 
 A failure before the first event of a response, and an invalid frame, are reported by one error frame; the
 connection stays open:

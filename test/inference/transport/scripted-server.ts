@@ -126,7 +126,7 @@ export async function serveScript(
 
 export const tlsFixtures = join(import.meta.dir, '../../fixtures/tls')
 
-function readCertificate(name: string) {
+export function readCertificate(name: string) {
   return {
     cert: readFileSync(join(tlsFixtures, `${name}.pem`)),
     key: readFileSync(join(tlsFixtures, `${name}.key`)),

@@ -75,7 +75,11 @@ export async function startIngestHarness(
   const jobs = await createJobs({ database, log: quietLog, timings: { pollMs: 50, ...times } })
   const storage = await createDiskStorage({ folder: `${dataFolder}/contents`, now })
   const tables = createChunkTables({ database, jobs, now })
-  const known = new Map<string, Embedder>([['local-hash', createLocalHashEmbedder()]])
+  const localHash = createLocalHashEmbedder()
+  const known = new Map<string, Embedder>([
+    ['local', localHash],
+    ['local-hash', localHash],
+  ])
   const embedders = {
     async find(model: string) {
       const found = known.get(model)

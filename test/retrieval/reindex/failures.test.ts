@@ -2,7 +2,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import { sql } from 'drizzle-orm'
 import { AppError } from '#lib/errors.ts'
 import { eventually } from '#test/support/eventually.ts'
-import { ann, type ReindexHarness, startReindexHarness, unreadable } from './reindex-harness.ts'
+import {
+  ann,
+  numberedText,
+  type ReindexHarness,
+  startReindexHarness,
+  unreadable,
+} from './reindex-harness.ts'
 import {
   breakModel,
   gateModel,
@@ -154,4 +160,20 @@ test('a briefly unreachable model is retried', async () => {
   )
   const id = await harness.startReindex('small', [name])
   expect((await harness.until(id, 'completed')).counters).toMatchObject({ completed: 4, failed: 0 })
+})
+
+test('a file that is replaced during the verification is not reported as missing', async () => {
+  const [replaced = ''] = ids
+  const newText = numberedText(99)
+  let isReplaced = false
+  interceptPassages(harness, 'small', async () => {
+    if (isReplaced || (await harness.reindexes.find(id)).status !== 'verifying') return
+    isReplaced = true
+    await harness.replace(replaced, newText)
+    await harness.settled()
+  })
+  const id = await harness.startReindex('small', [name])
+  await harness.until(id, 'completed')
+  expect(isReplaced).toBe(true)
+  expect(await harness.found(name, newText, 'keyword')).toContain(`${replaced}: ${newText}`)
 })

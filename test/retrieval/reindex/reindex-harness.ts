@@ -90,6 +90,7 @@ export async function startReindexHarness(
   const folder = mkdtempSync(join(tmpdir(), 'sluice-reindex-'))
   const storage = await createDiskStorage({ folder, now })
   const known = new Map(['small', 'large', 'local-hash'].map((name) => [name, hashEmbedder(name)]))
+  known.set('local', hashEmbedder('local-hash'))
   const embedders = {
     async find(model: string): Promise<Embedder> {
       const found = known.get(model)

@@ -40,6 +40,27 @@ test('hits of both rankings come first', () => {
   expect(ids([hits])).toEqual({ kind: 'rrf', ids: ['both', 'near', 'worded'] })
 })
 
+test.each([
+  ['as good as the best of the query', 0.4, ['nearest', 'worded', 'near', 'next']],
+  ['half as good', 0.2, ['nearest', 'near', 'next', 'worded']],
+])('beside a model, keywords that are %s', (_, keywordScore, order) => {
+  const hits = [
+    hit('nearest', { distance: 0.1, keywordScore: 0.4 }),
+    hit('near', { distance: 0.2 }),
+    hit('next', { distance: 0.9 }),
+    hit('worded', { keywordScore }),
+  ]
+  expect(ids([hits]).ids).toEqual(order)
+})
+
+test('the only passage with the keywords is next to the nearest one', () => {
+  const near = Array.from({ length: 50 }, (_, at) => hit(`near ${at}`, { distance: at / 100 }))
+  const found = ids([[...near, hit('worded', { keywordScore: 0.6 })]]).ids
+  expect(found.slice(0, 3)).toEqual(['near 0', 'worded', 'near 1'])
+  const both = [hit('worded', { distance: 0.99, keywordScore: 0.6 }), ...near]
+  expect(ids([both]).ids[0]).toBe('worded')
+})
+
 test('local-hash only adds passages after those with keywords', () => {
   const hits = [
     hit('near', { distance: 0.1 }),

@@ -97,7 +97,7 @@ const byGraph: SearchTuning = { ...rightsFirst, exactChunksMax: 0, exactWhenShor
 
 async function ask(reader: (typeof readers)[number] | undefined, tuning: SearchTuning) {
   const userId = reader?.userId ?? ''
-  const visible = chunks.filter(({ file }) => isReadBy(file, reader?.share ?? 0))
+  const visible = visibleTo(reader?.share ?? 0)
   const settings = { retrieval_k: wanted, rerank_top_n: null, reranker_model: null }
   const search = createSearch({
     database,
@@ -107,18 +107,17 @@ async function ask(reader: (typeof readers)[number] | undefined, tuning: SearchT
     settings: { current: () => settings },
     rerankers: { find: () => Promise.reject(new Error('there is none')) },
   })
-  const visibleIds = new Set(visible.map(({ id }) => id))
   let [short, strange, found] = [0, 0, 0]
-  for (const [query, vector] of queries) {
+  for (const query of queries.keys()) {
     const request = { collections: ['all'], queries: [query], filters: [], mode: 'vector' } as const
     const signal = new AbortController().signal
     const context = createBackgroundContext(signal, { userId, groups: [] })
     const limits = { topK: wanted, scoreMin: null, rerank: null }
     const { results } = await search(context, { ...request, ...limits })
     if (results.length < wanted) short += 1
-    strange += results.filter(({ chunk }) => !visibleIds.has(chunk.id)).length
-    const nearest = new Set(nearestOf(visible, vector))
-    found += results.filter(({ chunk }) => nearest.has(chunk.id)).length
+    strange += results.filter(({ chunk }) => !visible.ids.has(chunk.id)).length
+    const nearest = visible.nearest.get(query)
+    found += results.filter(({ chunk }) => nearest?.has(chunk.id)).length
     const scores = results.map(({ score }) => score)
     expect(scores).toEqual(scores.toSorted((one, other) => other - one))
   }
@@ -140,6 +139,22 @@ function isReadBy(file: number, share: number): boolean {
   return file % Math.round(1 / share) === 0
 }
 
+type Visible = { ids: ReadonlySet<string>; nearest: ReadonlyMap<string, ReadonlySet<string>> }
+const known = new Map<number, Visible>()
+
+/** What a reader may see, and which of it is nearest to each query: compared once for all tests. */
+function visibleTo(share: number): Visible {
+  const visible = chunks.filter(({ file }) => isReadBy(file, share))
+  const seen = known.get(share) ?? {
+    ids: new Set(visible.map(({ id }) => id)),
+    nearest: new Map(
+      Array.from(queries, ([query, vector]) => [query, new Set(nearestOf(visible, vector))]),
+    ),
+  }
+  known.set(share, seen)
+  return seen
+}
+
 function nearestOf(visible: readonly Chunk[], query: Float32Array): readonly string[] {
   return visible
     .map(({ id, vector }) => ({ id, likeness: cosine(vector, query) }))
@@ -149,8 +164,14 @@ function nearestOf(visible: readonly Chunk[], query: Float32Array): readonly str
 }
 
 function cosine(one: Float32Array, other: Float32Array): number {
-  const dot = one.reduce((sum, value, at) => sum + value * (other[at] ?? 0), 0)
-  return dot / Math.hypot(...one) / Math.hypot(...other)
+  let [dot, oneSquare, otherSquare] = [0, 0, 0]
+  for (let at = 0; at < dims; at++) {
+    const [a = 0, b = 0] = [one[at], other[at]]
+    dot += a * b
+    oneSquare += a * a
+    otherSquare += b * b
+  }
+  return dot / Math.sqrt(oneSquare * otherSquare)
 }
 
 function near(): Float32Array {

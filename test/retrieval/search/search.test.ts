@@ -122,6 +122,17 @@ test('each mode has its own kind of score', async () => {
   expect(await kindOf('keyword')).toBe('text')
 })
 
+test('each passage has the score of every step that found it', async () => {
+  const matchOf = async (mode: string) => {
+    const { body } = await search({ query: 'holiday', mode })
+    return Object(body['data'])[0].match
+  }
+  const [keyword, similarity] = [expect.any(Number), expect.any(Number)]
+  expect(await matchOf('hybrid')).toEqual({ keyword, similarity, rerank: null })
+  expect(await matchOf('keyword')).toEqual({ keyword, similarity: null, rerank: null })
+  expect(await matchOf('vector')).toEqual({ keyword: null, similarity, rerank: null })
+})
+
 test('the score threshold applies to absolute scores only', async () => {
   const all = await found({ query: 'holiday', mode: 'vector' })
   const [best] = all

@@ -1,5 +1,6 @@
 import { asRecord, parseJson } from '#lib/json.ts'
 import type { Client, Reply } from '../client.ts'
+import { checkBatch } from '../operations/batches.ts'
 import { requireContent, requireFound } from '../operations/documents.ts'
 import { checkResponse, requireOutput, textOf } from '../operations/model-calls.ts'
 import { readRegister } from '../operations/platform.ts'
@@ -33,6 +34,9 @@ export async function checkAcknowledged(given: Given): Promise<void> {
       fail(`response ${id} is ${response['status']}`)
     }
     checkResponse(known.prompt, response)
+  })
+  await each(given, world.batches, async (id, known) => {
+    if (!(await checkBatch(ownerOf(known), id, known.prompts))) fail(`batch ${id} has not ended`)
   })
   await each(given, world.files, async (id, known) => {
     if (known.state === 'present') {

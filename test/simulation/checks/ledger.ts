@@ -6,10 +6,12 @@ import type { World } from '../world.ts'
 import { withDatabase } from './leftovers.ts'
 
 /**
- * What a killed worker may lose: the calls that ended in its last second, which is longer on a machine
- * so busy that writing takes seconds.
+ * What a killed worker may lose (docs/usage.md): the calls that ended in its last second and, on a busy
+ * machine, in the time of two writes to the database, which is looked for in the last seconds.
  */
-const lostMs = 5_000
+const lostMs = 1_000
+const writes = 2
+const lookBackMs = 10_000
 /** After an outage a worker writes again within its backoff. */
 const backoffMs = 2_500
 
@@ -19,16 +21,17 @@ type Span = { readonly fromMs: number; readonly toMs: number }
  * Spans in which ended calls may have no record: before each kill a second, or the whole outage of
  * the database, or the time for which the killed worker was frozen.
  */
-function lossSpans({ kills }: Site, { faults }: Book): Span[] {
+function lossSpans({ kills, slowness }: Site, { faults }: Book): Span[] {
   const pauses = faults.filter(
     ({ kind }) => kind.startsWith('PostgreSQL') || kind.includes('frozen'),
   )
   const losing = kills.filter(({ isOrderly }) => !isOrderly)
   return losing.map(({ atMs }) => {
+    const ownMs = lostMs + writes * slowness.worstMs(atMs - lookBackMs, atMs)
     const pause = pauses.filter(
-      ({ startedMs, endedMs }) => startedMs <= atMs && endedMs + backoffMs >= atMs - lostMs,
+      ({ startedMs, endedMs }) => startedMs <= atMs && endedMs + backoffMs >= atMs - ownMs,
     )
-    const fromMs = Math.min(atMs, ...pause.map(({ startedMs }) => startedMs)) - lostMs
+    const fromMs = Math.min(atMs, ...pause.map(({ startedMs }) => startedMs)) - ownMs
     return { fromMs, toMs: atMs + 100 }
   })
 }

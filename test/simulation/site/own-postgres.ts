@@ -18,6 +18,8 @@ export type OwnPostgres = {
 const installed = '/usr/lib/postgresql'
 const superuser = 'postgres'
 const connectionsMax = 200
+/** A frozen server continues earlier; a busy machine takes seconds. */
+const connectTimeoutS = 20
 
 /** The folder of the programs of the newest installed server with pgvector, or null. */
 export function postgresPrograms(): string | null {
@@ -77,7 +79,7 @@ export async function startOwnPostgres(programs: string, folder: string): Promis
   }
   await start()
   return {
-    url: `postgres://${superuser}@127.0.0.1:${port}/postgres?connect_timeout=5`,
+    url: `postgres://${superuser}@127.0.0.1:${port}/postgres?connect_timeout=${connectTimeoutS}`,
     crash: () => run('pg_ctl', '-D', data, '-m', 'immediate', '-w', 'stop'),
     start,
     freeze: () => signal('SIGSTOP'),

@@ -37,6 +37,8 @@ export type ReplicaOptions = {
   readonly configFolder: string
   readonly upstreams: readonly ModelServer[]
   readonly workers?: number
+  /** How long requests wait for a query; by default two seconds, as without tests. */
+  readonly databaseWaitMs?: number
   /** The configuration file, instead of that of the simulation. */
   readonly settings?: string
   /** The folder of another version. */
@@ -77,7 +79,7 @@ function createReplica(name: string, config: string, options: ReplicaOptions): R
           DATABASE_URL: options.databaseUrl,
           SLUICE_CONFIG: config,
           SLUICE_WORKERS: String(workers),
-          SLUICE_DATABASE_WAIT_MS: '2000',
+          SLUICE_DATABASE_WAIT_MS: String(options.databaseWaitMs ?? 2_000),
           TMPDIR: options.temporaryFolder,
           JWT_SECRET: jwtSecret,
           LOG_LEVEL: 'info',

@@ -5,6 +5,7 @@ import type { Book } from '../record.ts'
 import { type ModelServer, startModelServer } from './model-server.ts'
 import { type OwnPostgres, postgresPrograms, startOwnPostgres } from './own-postgres.ts'
 import { type Replica, startReplicas } from './replicas.ts'
+import { type Slowness, watchSlowness } from './slowness.ts'
 import { mountSmallDisk, type SmallDisk } from './small-disk.ts'
 
 /** `isOrderly`: a worker whose supervisor was killed, which writes what it has before it ends. */
@@ -13,6 +14,7 @@ type Kill = { readonly pid: number; readonly atMs: number; readonly isOrderly: b
 /** Everything that runs: two replicas on one database, their disk, and the upstreams. */
 export type Site = {
   readonly postgres: OwnPostgres
+  readonly slowness: Slowness
   readonly disk: SmallDisk
   readonly dataFolder: string
   readonly temporaryFolder: string
@@ -36,6 +38,7 @@ export type Site = {
 
 /** Requests that were sent a moment ago reach the replica. */
 const rotationMs = 500
+const startsMax = 5
 /** Of its log, for a stop that failed. */
 const stopLinesMax = 12
 
@@ -60,8 +63,10 @@ export async function startSite(folder: string, book: Book): Promise<Site | null
   const kills: Kill[] = []
   const frozen = new Set<number>()
   const rotation = replicas.map(({ url }) => url)
+  const slowness = watchSlowness(postgres.url)
   return {
     postgres,
+    slowness,
     disk,
     dataFolder,
     temporaryFolder,
@@ -85,7 +90,15 @@ export async function startSite(folder: string, book: Book): Promise<Site | null
       await replica.killSupervisor()
     },
     async startReplica(replica) {
-      await replica.start()
+      // As a process manager does: a start fails where the database does not respond in time.
+      for (let tries = 1; ; tries++) {
+        try {
+          await replica.start()
+          break
+        } catch (error) {
+          if (tries === startsMax) throw error
+        }
+      }
       if (!rotation.includes(replica.url)) rotation.push(replica.url)
     },
     async stopReplica(replica) {
@@ -109,6 +122,7 @@ export async function startSite(folder: string, book: Book): Promise<Site | null
     },
     async close() {
       for (const upstream of upstreams) await upstream.stop()
+      await slowness.stop()
       await postgres.stop().catch(() => {})
       disk.remove()
       rmSync(folder, { recursive: true, force: true })

@@ -10,16 +10,17 @@ const { rollAndRollBack } = await import('./rolling.ts')
 const { checkOut, makeNextVersion, thisVersion } = await import('./versions.ts')
 
 const usage = `
-Usage: bun run simulate:upgrade [--from REVISION] [--streams N]
+Usage: bun run simulate:upgrade [--from REVISION] [--streams N] [--forward]
 
 Replaces two replicas of a previous version by this one under streams, and back again, on one PostgreSQL
-server. Without --from, replaces this version by one with a further migration. The exit code is 1 if a
-request was lost.`
+server. Without --from, replaces this version by one with a further migration. With --forward, there is no
+way back. The exit code is 1 if a request was lost.`
 
 const { values } = parseArgs({
   options: {
     from: { type: 'string' },
     streams: { type: 'string', default: '200' },
+    forward: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 })
@@ -36,6 +37,7 @@ const report = await rollAndRollBack({
   next: isPast ? thisVersion : project,
   folder,
   streams: Number(values.streams),
+  isForward: values.forward,
   print: console.log,
 })
 await stopProcesses()

@@ -94,10 +94,10 @@ test('a changed engine is a new one of the same name; failures are counted on', 
   ])
 })
 
-test('without engines, the built-in demo takes over, and its languages', () => {
+test('without engines, the built-in ones take over, and their languages', () => {
   const { pool, change } = start([demo({ name: 'greek', languages: ['el'] })])
   expect(pool.languages).toEqual(['el'])
   change([])
-  expect(pool.engines.map(({ name }) => name)).toEqual(['demo (no words)'])
+  expect(pool.engines.map(({ name }) => name)).toEqual(['local-speech', 'demo (no words)'])
   expect(pool.languages).toContain('en')
 })

@@ -16,7 +16,7 @@ afterEach(async () => {
 
 test('without configured engines the built-in demo is used, and its name says so', async () => {
   const pool = openPool([])
-  expect(pool.engines.map(({ name }) => name)).toEqual(['demo (no words)'])
+  expect(pool.engines.map(({ name }) => name)).toEqual(['local-speech', 'demo (no words)'])
   expect(pool.languages).toEqual(['cs', 'de', 'el', 'en', 'fr', 'sk'])
   const { engine, events, session } = await open(pool)
   expect(engine.name).toBe('demo (no words)')

@@ -13,7 +13,7 @@ function faultsOf(config: Partial<EngineConfig> & Pick<EngineConfig, 'kind'>): s
 
 test('an unknown engine kind is refused with the known ones', () => {
   expect(faultsOf({ kind: 'whisper', url })).toEqual([
-    'engine.0.kind (SLUICE_STT_ENGINE): expected one of exec, vosk, openai-realtime, deepgram, demo.',
+    'engine.0.kind (SLUICE_STT_ENGINE): expected one of exec, vosk, openai-realtime, openai-transcriptions, deepgram, local, demo.',
   ])
 })
 
@@ -39,10 +39,10 @@ test('a server requires a URL, a program a command, and the demo neither', () =>
   expect(faultsOf({ kind: 'demo' })).toEqual([])
 })
 
-test('only programs declare features', () => {
+test('programs and plain transcription servers declare features', () => {
   expect(faultsOf({ kind: 'exec', command: ['recogniser'], features: ['words'] })).toEqual([])
   expect(faultsOf({ kind: 'vosk', url, features: ['words'] })).toEqual([
-    'engine.0.features: only programs declare them; those of kind = "vosk" are known.',
+    'engine.0.features: only programs and plain transcription servers declare them; those of kind = "vosk" are known.',
   ])
 })
 

@@ -6,7 +6,13 @@ import { readHandshake } from '#speech/session/client-frames.ts'
 import { SpeechSession } from '#speech/session/session.ts'
 import { eventually } from '#test/support/eventually.ts'
 
-const query = { language: 'en', encoding: 'pcm_int16', sampleRateHz: 16_000, ignored: [] } as const
+const query = {
+  language: 'en',
+  encoding: 'pcm_int16',
+  sampleRateHz: 16_000,
+  engineName: null,
+  ignored: [],
+} as const
 
 const context = {
   requestId: 'req_1',
@@ -39,7 +45,7 @@ test('frames continue after the buffer drained without a drain event', async () 
         throw new AppError('service_unavailable', 'No engine.')
       },
     },
-    { context, query, handshake: readHandshake('{}', query) },
+    { context, query, handshake: readHandshake('{}', query), dialect: null },
     () => {},
   )
   session.open({ socket, finish: (code) => closeCodes.push(code), supersede() {} })

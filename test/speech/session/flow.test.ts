@@ -166,9 +166,10 @@ describe('a client with credit', () => {
     const idle = await openSpeech(server.port, { token: speechServers.token })
     await idle.start()
     passTime(server.settings.idleMs)
-    expect(await idle.refusal()).toMatchObject({ code: 'idle_timeout' })
+    await eventually('the idle session ends', () => engine.endsAsked() > 0)
     expect(client.of('error')).toEqual([])
     engine.release()
+    expect(await idle.refusal()).toMatchObject({ code: 'idle_timeout' })
     await sending
     expect((await client.end()).stats.received_bytes).toBe(200_000)
   })

@@ -110,7 +110,13 @@ function createHandler(
     features: {
       devInteractions: { enabled: false },
       backchannelLogout: { enabled: options.backchannelLogout === true },
-      rpInitiatedLogout: { enabled: true },
+      rpInitiatedLogout: {
+        enabled: true,
+        // The page of the library loads a font from another host.
+        logoutSource(context: { body: string }, form: string) {
+          context.body = `${form}<button form="op.logoutForm" name="logout" value="yes">Log out</button>`
+        },
+      },
     },
     ttl: {
       AccessToken: accessTokenS,

@@ -170,8 +170,6 @@ describe('credentials', () => {
 
 describe('unsupported paths', () => {
   test.each([
-    ['POST', '/compat/v1/messages/batches'],
-    ['GET', '/compat/v1/messages/batches/x/results'],
     ['POST', '/compat/v1/complete'],
     ['GET', '/compat/v1/files'],
     ['POST', '/compat/v1/skills'],

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import type { Target } from '#inference/upstream.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { startGateway } from '#test/support/gateway.ts'
@@ -13,7 +13,7 @@ import { readOpenFrames } from '#test/support/response-frames.ts'
 
 /** A disconnected client leaves nothing open, whenever it disconnects. */
 
-afterEach(stopUpstreams)
+afterAll(stopUpstreams)
 
 const bytesMax = 16_384
 const failing = 'openai-error.1.chunks.txt'
@@ -54,7 +54,8 @@ describe('a client that disconnects after any event', () => {
   const ways = ['stops reading', 'aborts']
   const cases = streams.flatMap((recording) => ways.map((way) => ({ ...recording, way })))
 
-  test.each(cases)('$protocol/$name, $way', async ({ protocol, wire, way }) => {
+  // A connection whose response does not end is closed after a second.
+  test.concurrent.each(cases)('$protocol/$name, $way', async ({ protocol, wire, way }) => {
     const upstream = await upstreamThat({ body: wire, cutsAt: messageEnds(wire) })
     const { inference, records, run } = start({ limits: { streamsMax: 1_000 } })
     const goal = targetOf(protocol, upstream.baseUrl)

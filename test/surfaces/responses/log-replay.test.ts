@@ -1,8 +1,12 @@
 import { expect, test } from 'bun:test'
 import type { EventBatch } from '#inference/events.ts'
 import { AppError } from '#lib/errors.ts'
+import { renderEndedStream } from '#surfaces/responses/ended-stream.ts'
+import { doneFrame } from '#surfaces/responses/frames.ts'
 import { createLogReplay } from '#surfaces/responses/log-replay.ts'
+import { showResponse } from '#surfaces/responses/show.ts'
 import { planOf } from '#test/responses/runs-fixture.ts'
+import { checkStream } from '#test/support/response-frames.ts'
 
 /** A log that ends after any event is continued as its renderer would end it. */
 
@@ -88,5 +92,22 @@ test.each(Object.keys(generations))('%s, after any of its events', (name) => {
     expect(ending).toStartWith(closing)
     expect(ending.slice(closing.length)).toStartWith('event: error\n')
     expect(json(replay.output())).toEqual(json(renderer.stored().output))
+  }
+})
+
+const finish = { type: 'finish', reason: 'stop', rawReason: 'stop', usage: null } as const
+
+test.each(Object.keys(generations))('%s, as a stream made of the ended response', (name) => {
+  const events = generations[name] ?? []
+  for (let count = 0; count <= events.length; count++) {
+    const { renderer } = planOf(async function* () {})
+    renderer.push([{ type: 'generation-start' }, ...events.slice(0, count)])
+    if (count === events.length) renderer.push([finish])
+    else renderer.fail(lost)
+    const stored = renderer.stored()
+    const { frames: wire, first, last } = renderEndedStream(stored)
+    const { frames, response } = checkStream(wire + doneFrame)
+    expect([first, last]).toEqual([0, frames.length - 1])
+    expect(response).toEqual(json(showResponse(stored, [])))
   }
 })

@@ -21,7 +21,7 @@ afterAll(stopUpstreams)
 async function start(websocket: GatewayOptions['websocket'] = {}) {
   const gateway = await startGateway({
     upstream: [{ url: upstream.baseUrl, models: ['m'] }],
-    websocket,
+    websocket: { activeMax: 1, ...websocket },
   })
   gateways.push(gateway)
   const authorization = `Bearer ${await gateway.token()}`

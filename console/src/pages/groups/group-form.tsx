@@ -2,11 +2,8 @@ import { useState } from 'preact/hooks'
 import { call } from '../../api/call.ts'
 import type { Group } from '../../api/generated/types.ts'
 import { text } from '../../texts/texts.ts'
-import { Button } from '../../ui/button.tsx'
-import { Dialog } from '../../ui/dialog.tsx'
 import { Checkbox, TextField } from '../../ui/field.tsx'
-import { Fault } from '../../ui/notice.tsx'
-import { useAction } from '../../ui/query.ts'
+import { FormDialog } from '../../ui/form-dialog.tsx'
 import { announce } from '../../ui/toasts.tsx'
 
 type Permission = Group['permissions'][number]
@@ -33,37 +30,24 @@ export function GroupForm({
   const [granted, setGranted] = useState<readonly Permission[]>(
     group?.permissions ?? ['can_access_api'],
   )
-  const [fault, setFault] = useState<unknown>()
-  const [isBusy, run] = useAction()
-  const submit = () =>
-    run(async () => {
-      const body = {
-        description: description.trim(),
-        permissions: [...granted],
-        idp_claim: claim.trim() === '' ? null : claim.trim(),
-      }
-      try {
-        if (group === null) await call('POST /v1/groups', { body: { name: name.trim(), ...body } })
-        else await call('PATCH /v1/groups/{group_id}', { path: { group_id: group.id }, body })
-        announce(text('groups.saved', { name: name.trim() }))
-        onSaved()
-      } catch (error) {
-        setFault(error)
-      }
-    })
+  const submit = async () => {
+    const body = {
+      description: description.trim(),
+      permissions: [...granted],
+      idp_claim: claim.trim() === '' ? null : claim.trim(),
+    }
+    if (group === null) await call('POST /v1/groups', { body: { name: name.trim(), ...body } })
+    else await call('PATCH /v1/groups/{group_id}', { path: { group_id: group.id }, body })
+    announce(text('groups.saved', { name: name.trim() }))
+    onSaved()
+  }
   return (
-    <Dialog
+    <FormDialog
       title={group === null ? text('groups.create') : text('groups.edit', { name: group.name })}
+      submit={text(group === null ? 'action.create' : 'action.save')}
+      canSubmit={name.trim() !== ''}
+      onSubmit={submit}
       onClose={onClose}
-      onSubmit={() => void submit()}
-      actions={
-        <>
-          <Button onClick={onClose}>{text('action.cancel')}</Button>
-          <Button kind="primary" type="submit" disabled={isBusy || name.trim() === ''}>
-            {text(group === null ? 'action.create' : 'action.save')}
-          </Button>
-        </>
-      }
     >
       {group === null && (
         <TextField
@@ -97,7 +81,6 @@ export function GroupForm({
           />
         ))}
       </fieldset>
-      {fault !== undefined && <Fault error={fault} />}
-    </Dialog>
+    </FormDialog>
   )
 }

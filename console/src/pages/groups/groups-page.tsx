@@ -7,6 +7,7 @@ import { confirm } from '../../ui/confirm.tsx'
 import { Empty } from '../../ui/notice.tsx'
 import { Page } from '../../ui/page.tsx'
 import { usePaged } from '../../ui/paged.ts'
+import { actionsColumn } from '../../ui/row-actions.tsx'
 import { type Column, Pager, Table } from '../../ui/table.tsx'
 import { perform } from '../../ui/toasts.tsx'
 import { GroupForm } from './group-form.tsx'
@@ -71,39 +72,25 @@ export function GroupsPage() {
       align: 'right',
       cell: ({ members: count }) => count,
     },
-    {
-      name: 'actions',
-      label: text('upstreams.actions'),
-      align: 'actions',
-      cell: (group) => (
-        <>
-          <Button
-            kind="quiet"
-            size="small"
-            aria-label={text('groups.members_of', { name: group.name })}
-            onClick={() => setMembers(group)}
-          >
-            {text('groups.members')}
-          </Button>
-          <Button
-            kind="quiet"
-            size="small"
-            icon="edit"
-            label={text('groups.edit', { name: group.name })}
-            disabled={group.is_locked}
-            onClick={() => setEdited(group)}
-          />
-          <Button
-            kind="quiet"
-            size="small"
-            icon="trash"
-            label={text('groups.delete_name', { name: group.name })}
-            disabled={group.is_locked || group.is_shipped}
-            onClick={() => void remove(group)}
-          />
-        </>
-      ),
-    },
+    actionsColumn((group) => [
+      {
+        label: text('groups.members_of', { name: group.name }),
+        word: text('groups.members'),
+        onPress: () => setMembers(group),
+      },
+      {
+        label: text('groups.edit', { name: group.name }),
+        icon: 'edit',
+        isDisabled: group.is_locked,
+        onPress: () => setEdited(group),
+      },
+      {
+        label: text('groups.delete_name', { name: group.name }),
+        icon: 'trash',
+        isDisabled: group.is_locked || group.is_shipped,
+        onPress: () => remove(group),
+      },
+    ]),
   ]
   return (
     <Page

@@ -8,6 +8,7 @@ import { TextField } from '../../ui/field.tsx'
 import { Empty } from '../../ui/notice.tsx'
 import { usePaged } from '../../ui/paged.ts'
 import { useQuery } from '../../ui/query.ts'
+import { actionsColumn } from '../../ui/row-actions.tsx'
 import { type Column, Pager, Table } from '../../ui/table.tsx'
 import { perform } from '../../ui/toasts.tsx'
 
@@ -56,21 +57,13 @@ export function Members({ group, onClose }: { group: Group; onClose: () => void 
       label: text('groups.source'),
       cell: ({ sources }) => sources.map((source) => text(`groups.source.${source}`)).join(', '),
     },
-    {
-      name: 'actions',
-      label: text('upstreams.actions'),
-      align: 'actions',
-      cell: ({ id, name, subject, sources }) =>
-        sources.includes('manual') && (
-          <Button
-            kind="quiet"
-            size="small"
-            icon="trash"
-            label={text('groups.member_remove', { name: name ?? subject })}
-            onClick={() => void remove(id, name ?? subject)}
-          />
-        ),
-    },
+    actionsColumn(({ id, name, subject, sources }) => [
+      sources.includes('manual') && {
+        label: text('groups.member_remove', { name: name ?? subject }),
+        icon: 'trash',
+        onPress: () => remove(id, name ?? subject),
+      },
+    ]),
   ]
   return (
     <Dialog wide title={text('groups.members_of', { name: group.name })} onClose={onClose}>

@@ -11,6 +11,8 @@ import { useQuery } from '../../ui/query.ts'
 import { announce, announceFault, perform } from '../../ui/toasts.tsx'
 
 const everyMs = 1_000
+/** A longer rest is shown in minutes. */
+const secondsShownMax = 90
 
 /** Running downloads. Those that end while the page is open are announced. */
 export function Downloads({ round, onChange }: { round: number; onChange: () => void }) {
@@ -134,7 +136,14 @@ function progressText(download: ModelDownload): string {
   ]
   if (rate !== null) parts.push(`${format.bytes(rate)}/s`)
   const { eta_seconds: eta } = download
-  if (eta !== null) parts.push(text('installer.eta', { minutes: Math.ceil(eta / 60) }))
+  if (eta !== null) {
+    const isShort = eta < secondsShownMax
+    parts.push(
+      isShort
+        ? text('installer.eta_seconds', { seconds: Math.ceil(eta) })
+        : text('installer.eta', { minutes: Math.ceil(eta / 60) }),
+    )
+  }
   return parts.join(' · ')
 }
 

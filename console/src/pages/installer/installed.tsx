@@ -1,10 +1,10 @@
 import { call } from '../../api/call.ts'
 import type { InstalledModel } from '../../api/generated/types.ts'
 import { format, text } from '../../texts/texts.ts'
-import { Button } from '../../ui/button.tsx'
 import { confirm } from '../../ui/confirm.tsx'
 import { Empty } from '../../ui/notice.tsx'
 import { useQuery } from '../../ui/query.ts'
+import { actionsColumn } from '../../ui/row-actions.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { perform } from '../../ui/toasts.tsx'
 
@@ -87,26 +87,19 @@ export function Installed({ round, onChange }: { round: number; onChange: () => 
       cell: ({ in_use_by: users }) =>
         users.length === 0 ? <span class="muted">–</span> : users.join(' '),
     },
-    {
-      name: 'actions',
-      label: text('upstreams.actions'),
-      align: 'actions',
-      cell: ({ name, in_use_by: users }) => (
-        <>
-          <Button kind="quiet" size="small" onClick={() => void verify(name)}>
-            {text('installer.verify')}
-          </Button>
-          <Button
-            kind="quiet"
-            size="small"
-            icon="trash"
-            label={text('installer.delete_name', { model: name })}
-            disabled={users.length > 0}
-            onClick={() => void remove(name)}
-          />
-        </>
-      ),
-    },
+    actionsColumn(({ name, in_use_by: users }) => [
+      {
+        label: text('installer.verify_name', { model: name }),
+        word: text('installer.verify'),
+        onPress: () => verify(name),
+      },
+      {
+        label: text('installer.delete_name', { model: name }),
+        icon: 'trash',
+        isDisabled: users.length > 0,
+        onPress: () => remove(name),
+      },
+    ]),
   ]
   return (
     <section class="stack tight">

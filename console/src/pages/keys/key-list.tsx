@@ -5,6 +5,7 @@ import { Button } from '../../ui/button.tsx'
 import { confirm } from '../../ui/confirm.tsx'
 import { Empty } from '../../ui/notice.tsx'
 import { usePaged } from '../../ui/paged.ts'
+import { actionsColumn } from '../../ui/row-actions.tsx'
 import { type Column, Pager, Table } from '../../ui/table.tsx'
 import { announce, announceFault, perform } from '../../ui/toasts.tsx'
 import { KeyForm } from './key-form.tsx'
@@ -86,36 +87,23 @@ export function KeyList({
       ),
     },
     { name: 'expires', label: text('keys.expires'), cell: (key) => <Expiry apiKey={key} /> },
-    {
-      name: 'actions',
-      label: text('upstreams.actions'),
-      align: 'actions',
-      cell: (key) => (
-        <>
-          <Button
-            kind="quiet"
-            size="small"
-            icon="edit"
-            label={text('keys.edit', { name: key.name })}
-            onClick={() => setEdited(key)}
-          />
-          <Button
-            kind="quiet"
-            size="small"
-            icon="refresh"
-            label={text('keys.rotate_name', { name: key.name })}
-            onClick={() => void rotate(key)}
-          />
-          <Button
-            kind="quiet"
-            size="small"
-            icon="trash"
-            label={text('keys.revoke_name', { name: key.name })}
-            onClick={() => void revoke(key)}
-          />
-        </>
-      ),
-    },
+    actionsColumn((key) => [
+      {
+        label: text('keys.edit', { name: key.name }),
+        icon: 'edit',
+        onPress: () => setEdited(key),
+      },
+      {
+        label: text('keys.rotate_name', { name: key.name }),
+        icon: 'refresh',
+        onPress: () => rotate(key),
+      },
+      {
+        label: text('keys.revoke_name', { name: key.name }),
+        icon: 'trash',
+        onPress: () => revoke(key),
+      },
+    ]),
   ]
   return (
     <div>

@@ -6,6 +6,7 @@ import { format, text } from '../../texts/texts.ts'
 import { TextField } from '../../ui/field.tsx'
 import { Empty } from '../../ui/notice.tsx'
 import type { Query } from '../../ui/query.ts'
+import { actionsColumn } from '../../ui/row-actions.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { Segments } from '../../ui/tabs.tsx'
 
@@ -13,7 +14,7 @@ type Models = ResponseOf<'GET /v1/models'>
 type Rule = { readonly models: string; readonly groups: readonly string[] }
 type Mode = 'all' | Model['mode']
 
-const modes: readonly Mode[] = ['all', 'generate', 'embed', 'rerank', 'transcribe']
+const modes: readonly Mode[] = ['all', 'generate', 'embed', 'rerank', 'transcribe', 'speak']
 
 /** Every model that the user may call, and who else may. */
 export function Catalogue({ models, rules }: { models: Query<Models>; rules: readonly Rule[] }) {
@@ -105,21 +106,13 @@ const columns = (rules: readonly Rule[]): readonly Column<Model>[] => [
       )
     },
   },
-  {
-    name: 'try',
-    label: text('models.try'),
-    align: 'actions',
-    cell: ({ id, mode }) =>
-      mode === 'generate' && (
-        <a
-          class="button quiet small"
-          href={href(`/playground?model=${encodeURIComponent(id)}`)}
-          aria-label={text('models.try_name', { name: id })}
-        >
-          {text('models.try')}
-        </a>
-      ),
-  },
+  actionsColumn(({ id, mode }) => [
+    mode === 'generate' && {
+      label: text('models.try_name', { name: id }),
+      word: text('models.try'),
+      href: href(`/playground?model=${encodeURIComponent(id)}`),
+    },
+  ]),
 ]
 
 /** The groups that may use a model by the rules that name it; several rules add up. */

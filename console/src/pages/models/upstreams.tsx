@@ -2,11 +2,11 @@ import { useState } from 'preact/hooks'
 import { call } from '../../api/call.ts'
 import type { Upstream } from '../../api/generated/types.ts'
 import { format, text } from '../../texts/texts.ts'
-import { Button } from '../../ui/button.tsx'
 import { confirm } from '../../ui/confirm.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Empty } from '../../ui/notice.tsx'
-import { useQuery } from '../../ui/query.ts'
+import { type Query, useQuery } from '../../ui/query.ts'
+import { actionsColumn } from '../../ui/row-actions.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { perform } from '../../ui/toasts.tsx'
 
@@ -29,13 +29,30 @@ function State({ state }: { state: Upstream['state'] }) {
   )
 }
 
-/** The inference endpoints behind the gateway, as they are now. */
+/** The inference endpoints behind the gateway, as the worker that responds knows them. */
 export function Upstreams() {
   const query = useQuery((signal) => call('GET /v1/upstreams', { signal }), 'upstreams', {
     everyMs,
   })
+  return (
+    <section class="stack tight">
+      <h2>{text('upstreams.title')}</h2>
+      <UpstreamTable query={query} rows={query.data?.data} onChange={query.reload} />
+    </section>
+  )
+}
+
+/** Upstreams, with taking them out of service. */
+export function UpstreamTable({
+  query,
+  rows,
+  onChange,
+}: {
+  query: Query<unknown>
+  rows: readonly Upstream[] | undefined
+  onChange: () => void
+}) {
   const [shown, setShown] = useState<string | null>(null)
-  const rows = query.data?.data
   const detail = rows?.find(({ name }) => name === shown)
 
   const drain = async (name: string) => {
@@ -50,14 +67,14 @@ export function Upstreams() {
       () => call('POST /v1/upstreams/{name}/drain', { path: { name } }),
       text('upstreams.drained', { name }),
     )
-    query.reload()
+    onChange()
   }
   const undrain = async (name: string) => {
     await perform(
       () => call('DELETE /v1/upstreams/{name}/drain', { path: { name } }),
       text('upstreams.undrained', { name }),
     )
-    query.reload()
+    onChange()
   }
   const columns: readonly Column<Upstream>[] = [
     {
@@ -99,44 +116,38 @@ export function Upstreams() {
       ),
     },
     {
-      name: 'actions',
-      label: text('upstreams.actions'),
-      align: 'actions',
-      cell: ({ name, state }) => (
-        <>
-          <Button
-            kind="quiet"
-            size="small"
-            aria-label={text('upstreams.details_of', { name })}
-            onClick={() => setShown(name)}
-          >
-            {text('upstreams.details')}
-          </Button>
-          {state === 'draining' ? (
-            <Button
-              size="small"
-              aria-label={text('upstreams.undrain_name', { name })}
-              onClick={() => void undrain(name)}
-            >
-              {text('upstreams.undrain')}
-            </Button>
-          ) : (
-            <Button
-              kind="quiet"
-              size="small"
-              aria-label={text('upstreams.drain_name', { name })}
-              onClick={() => void drain(name)}
-            >
-              {text('upstreams.drain')}
-            </Button>
-          )}
-        </>
-      ),
+      name: 'ejections',
+      label: text('upstreams.ejections'),
+      align: 'right',
+      cell: ({ ejections }) => format.number(ejections),
     },
+    {
+      name: 'first',
+      label: text('upstreams.first'),
+      align: 'right',
+      cell: ({ models }) => <span class="nowrap">{slowest(models)}</span>,
+    },
+    actionsColumn(({ name, state }) => [
+      {
+        label: text('upstreams.details_of', { name }),
+        word: text('upstreams.details'),
+        onPress: () => setShown(name),
+      },
+      state === 'draining'
+        ? {
+            label: text('upstreams.undrain_name', { name }),
+            word: text('upstreams.undrain'),
+            onPress: () => undrain(name),
+          }
+        : {
+            label: text('upstreams.drain_name', { name }),
+            word: text('upstreams.drain'),
+            onPress: () => drain(name),
+          },
+    ]),
   ]
   return (
-    <section class="stack tight">
-      <h2>{text('upstreams.title')}</h2>
+    <>
       <Table
         label={text('upstreams.title')}
         columns={columns}
@@ -150,8 +161,14 @@ export function Upstreams() {
         }
       />
       {detail !== undefined && <Details upstream={detail} onClose={() => setShown(null)} />}
-    </section>
+    </>
   )
+}
+
+/** The usual time to the first output of the slowest model. */
+function slowest(models: Upstream['models']): string {
+  const times = models.flatMap(({ first_event_ms: ms }) => (ms === null ? [] : [ms]))
+  return times.length === 0 ? '–' : format.ms(Math.max(...times))
 }
 
 function Details({ upstream, onClose }: { upstream: Upstream; onClose: () => void }) {

@@ -16,16 +16,16 @@ export function Health({ models }: { models: Query<Models> }) {
   })
   const list = models.data?.data
   const count = (mode: string) => list?.filter((model) => model.mode === mode).length
-  const speech = count('transcribe')
   const callable = count('generate')
   const isUp = ready.data === true && ready.error === undefined
   return (
     <section class="health" aria-label={text('start.health')}>
       <Item
-        label={text('start.database')}
+        label={text('start.gateway')}
         level={ready.isLoading ? '' : isUp ? 'good' : 'bad'}
         value={ready.isLoading ? null : text(isUp ? 'start.gateway_up' : 'start.gateway_down')}
       />
+      {may('can_manage_models') && <Database />}
       {may('can_manage_models') && <Upstreams />}
       <Item
         label={text('start.models')}
@@ -38,19 +38,57 @@ export function Health({ models }: { models: Query<Models> }) {
               : format.number(callable)
         }
       />
-      <Item
-        label={text('start.engines')}
-        level={speech === undefined || speech === 0 ? '' : 'good'}
-        value={
-          speech === undefined
-            ? null
-            : speech === 0
-              ? text('start.engines_none')
-              : format.number(speech)
-        }
-      />
+      {may('can_manage_models') && <Engines />}
       {models.error !== undefined && <Fault error={models.error} onRetry={models.reload} />}
     </section>
+  )
+}
+
+function Database() {
+  const { data } = useQuery((signal) => call('GET /v1/database', { signal }), 'database', {
+    everyMs,
+  })
+  const isUp = data?.state === 'available'
+  return (
+    <Item
+      label={text(data?.kind === 'pglite' ? 'start.database_embedded' : 'start.database')}
+      level={data === undefined ? '' : isUp ? 'good' : 'bad'}
+      value={
+        data === undefined
+          ? null
+          : isUp
+            ? text('start.database_up', { ms: format.ms(data.ping_ms ?? 0) })
+            : text('start.database_down')
+      }
+    />
+  )
+}
+
+function Engines() {
+  const { data } = useQuery((signal) => call('GET /v1/engines', { signal }), 'engines', {
+    everyMs,
+  })
+  const engines = data?.data.filter(({ kind }) => kind !== 'demo') ?? []
+  const failing = engines.filter(({ state }) => state === 'failing')
+  const busy = engines.filter(({ state }) => state === 'busy').length
+  const all = engines.length
+  const bad = failing.length
+  return (
+    <Item
+      label={text('start.engines')}
+      level={all === 0 ? '' : bad === all ? 'bad' : bad + busy > 0 ? 'warn' : 'good'}
+      value={
+        data === undefined
+          ? null
+          : all === 0
+            ? text('start.engines_none')
+            : bad > 0
+              ? text('start.engines_bad', { names: failing.map(({ name }) => name).join(', ') })
+              : busy > 0
+                ? text('start.engines_busy', { busy, all })
+                : text('start.upstream_good', { all })
+      }
+    />
   )
 }
 

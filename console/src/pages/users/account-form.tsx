@@ -2,11 +2,9 @@ import { useState } from 'preact/hooks'
 import { call } from '../../api/call.ts'
 import type { User } from '../../api/generated/types.ts'
 import { text } from '../../texts/texts.ts'
-import { Button } from '../../ui/button.tsx'
-import { Dialog } from '../../ui/dialog.tsx'
 import { Checkbox, TextField } from '../../ui/field.tsx'
-import { Fault } from '../../ui/notice.tsx'
-import { useAction, useQuery } from '../../ui/query.ts'
+import { FormDialog } from '../../ui/form-dialog.tsx'
+import { useQuery } from '../../ui/query.ts'
 import { announce } from '../../ui/toasts.tsx'
 
 /** A service account: a user without a person, which has keys only. */
@@ -19,36 +17,23 @@ export function AccountForm({
 }) {
   const [name, setName] = useState('')
   const [chosen, setChosen] = useState<readonly string[]>([])
-  const [fault, setFault] = useState<unknown>()
-  const [isBusy, run] = useAction()
   const groups = useQuery(
     (signal) => call('GET /v1/groups', { query: { limit: 100 }, signal }),
     'groups',
   )
-  const submit = () =>
-    run(async () => {
-      try {
-        const body = { name: name.trim(), groups: [...chosen] }
-        const account = await call('POST /v1/service-accounts', { body })
-        announce(text('users.account_created', { name: body.name }))
-        onCreated(account)
-      } catch (error) {
-        setFault(error)
-      }
-    })
+  const submit = async () => {
+    const body = { name: name.trim(), groups: [...chosen] }
+    const account = await call('POST /v1/service-accounts', { body })
+    announce(text('users.account_created', { name: body.name }))
+    onCreated(account)
+  }
   return (
-    <Dialog
+    <FormDialog
       title={text('users.create_account')}
+      submit={text('action.create')}
+      canSubmit={name.trim() !== ''}
+      onSubmit={submit}
       onClose={onClose}
-      onSubmit={() => void submit()}
-      actions={
-        <>
-          <Button onClick={onClose}>{text('action.cancel')}</Button>
-          <Button kind="primary" type="submit" disabled={isBusy || name.trim() === ''}>
-            {text('action.create')}
-          </Button>
-        </>
-      }
     >
       <p class="muted">{text('users.account_hint')}</p>
       <TextField label={text('users.account_name')} value={name} onValue={setName} />
@@ -66,7 +51,6 @@ export function AccountForm({
           />
         ))}
       </fieldset>
-      {fault !== undefined && <Fault error={fault} />}
-    </Dialog>
+    </FormDialog>
   )
 }

@@ -96,26 +96,31 @@ export function UserDialog({
           </span>
         </dd>
       </dl>
-      <div class="row">
-        <Button disabled={isSelf} onClick={() => void toggle()}>
-          {text(isDisabled ? 'users.enable' : 'users.disable')}
-        </Button>
-        {user.kind === 'service' && (
-          <Button kind="danger" onClick={() => void remove()}>
-            {text('users.delete')}
-          </Button>
-        )}
-      </div>
-      {user.kind === 'service' && (
-        <section class="stack tight">
-          <div class="row between">
-            <h3>{text('keys.title')}</h3>
-            <Button size="small" icon="plus" onClick={() => setCreating(true)}>
-              {text('keys.create')}
+      {/* What stands below contents that arrive would move away under the pointer. */}
+      {!query.isLoading && (
+        <>
+          <div class="row">
+            <Button disabled={isSelf} onClick={() => void toggle()}>
+              {text(isDisabled ? 'users.enable' : 'users.disable')}
             </Button>
+            {user.kind === 'service' && (
+              <Button kind="danger" onClick={() => void remove()}>
+                {text('users.delete')}
+              </Button>
+            )}
           </div>
-          <KeyList source={keys} isCreating={isCreating} onCreating={setCreating} />
-        </section>
+          {user.kind === 'service' && (
+            <section class="stack tight">
+              <div class="row between">
+                <h3>{text('keys.title')}</h3>
+                <Button size="small" icon="plus" onClick={() => setCreating(true)}>
+                  {text('keys.create')}
+                </Button>
+              </div>
+              <KeyList source={keys} isCreating={isCreating} onCreating={setCreating} />
+            </section>
+          )}
+        </>
       )}
     </Dialog>
   )

@@ -7,6 +7,7 @@ import { TextField } from '../../ui/field.tsx'
 import { Empty } from '../../ui/notice.tsx'
 import { Page } from '../../ui/page.tsx'
 import { usePaged } from '../../ui/paged.ts'
+import { actionsColumn } from '../../ui/row-actions.tsx'
 import { type Column, Pager, Table } from '../../ui/table.tsx'
 import { Segments } from '../../ui/tabs.tsx'
 import { AccountForm } from './account-form.tsx'
@@ -60,21 +61,13 @@ export function UsersPage() {
       label: text('users.seen'),
       cell: ({ last_seen_at: at }) => (at === null ? text('time.never') : format.time(at)),
     },
-    {
-      name: 'actions',
-      label: text('upstreams.actions'),
-      align: 'actions',
-      cell: (user) => (
-        <Button
-          kind="quiet"
-          size="small"
-          aria-label={text('users.manage_name', { name: user.name ?? user.subject })}
-          onClick={() => setShown(user)}
-        >
-          {text('users.manage')}
-        </Button>
-      ),
-    },
+    actionsColumn((user) => [
+      {
+        label: text('users.manage_name', { name: user.name ?? user.subject }),
+        word: text('users.manage'),
+        onPress: () => setShown(user),
+      },
+    ]),
   ]
   return (
     <Page

@@ -21,6 +21,7 @@ export const installer = {
   'installer.ended.cancelled': 'Download von {model} abgebrochen',
   'installer.ended.completed': '{model} ist installiert',
   'installer.eta': 'noch {minutes} min',
+  'installer.eta_seconds': 'noch {seconds} s',
   'installer.hint.hub': 'org/name im Modell-Hub',
   'installer.hint.local': 'Ein Pfad auf dem Rechner des Gateways',
   'installer.hint.oci': 'registry/name:tag',
@@ -65,5 +66,6 @@ export const installer = {
   'installer.verified_no': 'Nicht veröffentlicht',
   'installer.verified_yes': 'Geprüft',
   'installer.verify': 'Prüfen',
+  'installer.verify_name': '{model} prüfen',
   'installer.verifying': '{model} wird geprüft',
 }

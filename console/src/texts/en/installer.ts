@@ -21,6 +21,7 @@ export const installer = {
   'installer.ended.cancelled': 'Download of {model} cancelled',
   'installer.ended.completed': '{model} is installed',
   'installer.eta': '{minutes} min left',
+  'installer.eta_seconds': '{seconds} s left',
   'installer.hint.hub': 'org/name of the model hub',
   'installer.hint.local': 'A path on the machine of the gateway',
   'installer.hint.oci': 'registry/name:tag',
@@ -65,5 +66,6 @@ export const installer = {
   'installer.verified_no': 'Not published',
   'installer.verified_yes': 'Verified',
   'installer.verify': 'Verify',
+  'installer.verify_name': 'Verify {model}',
   'installer.verifying': '{model} is being verified',
 }

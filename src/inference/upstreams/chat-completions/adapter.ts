@@ -3,6 +3,7 @@ import { HttpGeneration, type PreparedRequest } from '#inference/http-generation
 import { fetchModelList } from '#inference/model-list.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { postRerank } from '#inference/rerank.ts'
+import { postSpeech } from '#inference/speak.ts'
 import { callIdsOf } from '#inference/tool-calls.ts'
 import { createToolNames } from '#inference/tools.ts'
 import type { Adapter, AdapterContext } from '#inference/upstream.ts'
@@ -18,6 +19,7 @@ export const chatCompletions: Adapter = {
   listModels: fetchModelList,
   countTokens,
   embed: postEmbeddings,
+  speak: postSpeech,
   rerank: postRerank,
 }
 

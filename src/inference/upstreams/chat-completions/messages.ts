@@ -127,7 +127,7 @@ function endTurn(conversation: Conversation): void {
   const attachments: ChatPart[] = []
   for (const call of turn.calls) {
     const result = results.get(call.callId)?.shift()
-    const text = result === undefined ? missingResult : toolResultText(markFailure(result))
+    const text = result === undefined ? missingResult(call) : toolResultText(markFailure(result))
     messages.push({ role: 'tool', tool_call_id: call.callId, content: text })
     if (result !== undefined) attachments.push(...encodeAttachments(call, result, quirks))
   }

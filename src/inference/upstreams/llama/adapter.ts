@@ -1,5 +1,7 @@
 import { availableParallelism } from 'node:os'
 import type { EventBatch, GenerationEvent } from '#inference/events.ts'
+import { LoadedModels, type ModelSlot } from '#inference/local-models/loaded-models.ts'
+import type { LocalModel } from '#inference/local-models/local-model.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { callIdsOf } from '#inference/tool-calls.ts'
 import { createToolNames } from '#inference/tools.ts'
@@ -7,9 +9,8 @@ import type { Adapter } from '#inference/upstream.ts'
 import type { CancelSignal } from '#lib/cancellation.ts'
 import { failureOf, LlamaDecoder } from './decode.ts'
 import { encodePrompt } from './encode.ts'
-import { LoadedModels, type ModelSlot } from './loaded-models.ts'
 import type { ModelCall } from './model-call.ts'
-import { type LocalModel, ModelFiles } from './model-files.ts'
+import { ModelFiles } from './model-files.ts'
 import { type LlamaLog, ModelProcess } from './model-process.ts'
 import { entryPath, packageFault } from './package.ts'
 import type { Prompt } from './wire.ts'
@@ -124,7 +125,7 @@ function encodeRequest(request: GenerationRequest, seed: number | undefined) {
 }
 
 async function* streamCall(
-  slot: ModelSlot,
+  slot: ModelSlot<ModelProcess>,
   prompt: Prompt,
   { decoder, signal, log }: { decoder: LlamaDecoder; signal: CancelSignal; log: LlamaLog },
 ): AsyncGenerator<EventBatch, void, void> {

@@ -92,7 +92,7 @@ function encodeModelItem(
           type: 'functionCall',
           name: toolNames.wireName(item),
           params: argumentsObject(item),
-          result: result === undefined ? missingResult : textOf(markFailure(result)),
+          result: result === undefined ? missingResult(item) : textOf(markFailure(result)),
         },
       ]
     }

@@ -1,23 +1,8 @@
-import { stat } from 'node:fs/promises'
+import { fileState, type LocalModel, type ModelFile } from '#inference/local-models/local-model.ts'
 import type { UpstreamModel } from '#inference/upstream.ts'
 import { AppError } from '#lib/errors.ts'
 import { createLru } from '#lib/lru.ts'
 import { type GgufHead, isGenerative, readGgufHead } from './gguf.ts'
-
-/** A GGUF file on this machine. */
-export type LocalModel = {
-  /** The model name in requests. */
-  readonly name: string
-  /** The name of its installation, which may contain several models. */
-  readonly installedAs: string
-  /** The absolute path of the file, or of the first of its parts. */
-  readonly path: string
-  /** The size of all parts. */
-  readonly bytes: number
-}
-
-/** A model and the key of its file, which changes when the file is replaced. */
-export type ModelFile = { readonly model: LocalModel; readonly key: string }
 
 /** The most file heads that are cached. */
 const headsMax = 1_000
@@ -66,15 +51,5 @@ export class ModelFiles {
     const head = await readGgufHead(path).catch(() => null)
     this.#heads.set(key, head)
     return head
-  }
-}
-
-/** The key changes when the file is replaced; null where there is no file. */
-async function fileState(path: string): Promise<{ key: string; modifiedS: number } | null> {
-  try {
-    const { ino, size, mtimeMs } = await stat(path)
-    return { key: `${path} ${ino} ${size} ${mtimeMs}`, modifiedS: Math.floor(mtimeMs / 1000) }
-  } catch {
-    return null
   }
 }

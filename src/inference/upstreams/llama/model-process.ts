@@ -1,3 +1,4 @@
+import { firstLines } from '#inference/local-models/first-lines.ts'
 import { AppError } from '#lib/errors.ts'
 import { roleCommand } from '#lib/own-program.ts'
 import { orAfter } from '#lib/time-limit.ts'
@@ -129,7 +130,7 @@ export class ModelProcess {
 
   async #logErrors(): Promise<void> {
     const { log, name } = this.#options
-    for await (const line of readLines(this.#child.stderr, stderrLimits)) {
+    for await (const line of firstLines(this.#child.stderr, stderrLimits)) {
       log.info('model process stderr', { model: name, line })
     }
   }
@@ -180,23 +181,4 @@ function loadError(reason: LoadFault): AppError {
         retryAfterS: memoryRetryS,
       })
   }
-}
-
-/** The first `linesMax` lines of a stream, each truncated to `charsMax`. */
-async function* readLines(
-  stream: AsyncIterable<Uint8Array>,
-  { charsMax, linesMax }: { charsMax: number; linesMax: number },
-): AsyncGenerator<string, void, void> {
-  const decoder = new TextDecoder()
-  let rest = ''
-  let lines = 0
-  for await (const bytes of stream) {
-    const parts = (rest + decoder.decode(bytes, { stream: true })).split('\n')
-    rest = (parts.pop() ?? '').slice(0, charsMax)
-    for (const part of parts.filter((line) => line.trim() !== '')) {
-      // Further lines are read and dropped, so that the process does not block.
-      if (lines++ < linesMax) yield part.slice(0, charsMax)
-    }
-  }
-  if (rest.trim() !== '' && lines < linesMax) yield rest
 }

@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { installedVersion, packagePath } from '#inference/local-models/installed-package.ts'
 import { AppError } from '#lib/errors.ts'
-import { isRecord, parseJson } from '#lib/json.ts'
 import { commandLine } from '#lib/own-program.ts'
 
 /**
@@ -13,25 +12,14 @@ export const packageName = 'node-llama-cpp'
 export const packageVersion = '3.22.1'
 export const installCommand = commandLine('llama install')
 
-/** The version that is installed in a folder; null if none is. */
-function installedVersion(folder: string): string | null {
-  try {
-    const described = parseJson(readFileSync(join(packagePath(folder), 'package.json'), 'utf8'))
-    const version = isRecord(described) ? described['version'] : undefined
-    return typeof version === 'string' ? version : null
-  } catch {
-    return null
-  }
-}
-
 /** The entry point of the package. */
 export function entryPath(folder: string): string {
-  return join(packagePath(folder), 'dist', 'index.js')
+  return join(packagePath(folder, packageName), 'dist', 'index.js')
 }
 
 /** The reason why local models cannot run; null if they can. */
 export function packageFault(folder: string): AppError | null {
-  const version = installedVersion(folder)
+  const version = installedVersion(folder, packageName)
   if (version === packageVersion) return null
   const state =
     version === null
@@ -69,8 +57,4 @@ const cpuPackages: Readonly<Record<string, readonly string[]>> = {
 const gpuPackages: Readonly<Record<string, readonly string[]>> = {
   'linux-x64': ['linux-x64-cuda', 'linux-x64-cuda-ext', 'linux-x64-vulkan'],
   'win32-x64': ['win-x64-cuda', 'win-x64-cuda-ext', 'win-x64-vulkan'],
-}
-
-function packagePath(folder: string): string {
-  return join(folder, 'node_modules', packageName)
 }

@@ -30,7 +30,7 @@ type TurnsState = TurnOptions & {
   readonly results: Map<string, ToolResultItem[]>
   readonly takenIds: Set<string>
   /** The blocks of the assistant since the last item of another role. */
-  turn: { blocks: WireBlock[]; calls: { id: string; callId: string }[] }
+  turn: { blocks: WireBlock[]; calls: { id: string; item: ToolCallItem }[] }
 }
 
 /**
@@ -97,7 +97,7 @@ function encodeThinking(item: ReasoningItem, targetName: string): WireBlock[] {
 
 function encodeCall(state: TurnsState, item: ToolCallItem): WireBlock {
   const id = claimId(state, item.callId)
-  state.turn.calls.push({ id, callId: item.callId })
+  state.turn.calls.push({ id, item })
   return {
     type: 'tool_use',
     id,
@@ -123,9 +123,9 @@ function endTurn(state: TurnsState): void {
   state.messages.push({ role: 'assistant', content: blocks })
   addUserBlocks(
     state,
-    calls.map(({ id, callId }) => {
-      const result = state.results.get(callId)?.shift()
-      return encodeResult(id, result, state.quirks)
+    calls.map((call) => {
+      const result = state.results.get(call.item.callId)?.shift()
+      return encodeResult(call, result, state.quirks)
     }),
   )
 }
@@ -135,12 +135,12 @@ export function isThinking({ type }: WireBlock): boolean {
 }
 
 function encodeResult(
-  id: string,
+  { id, item }: { id: string; item: ToolCallItem },
   result: ToolResultItem | undefined,
   quirks: UpstreamQuirks,
 ): WireBlock {
   const content =
-    result === undefined ? encodeText(missingResult) : encodeParts(result.parts, quirks)
+    result === undefined ? encodeText(missingResult(item)) : encodeParts(result.parts, quirks)
   const isError = result === undefined || result.isError === true
   return { type: 'tool_result', tool_use_id: id, content, ...(isError && { is_error: true }) }
 }

@@ -156,7 +156,17 @@ function finishGeneration(
     reason: finishReason(items, status, rawReason),
     rawReason,
     usage: readUsage(response['usage']),
+    ...readReported(response),
   }
+}
+
+/** What only this format reports about a call. */
+const reportedFields = ['tool_usage', 'input_transformations', 'prompt_cache_diagnostics']
+
+function readReported(response: JsonObject): { reported?: JsonObject } {
+  const fields = reportedFields.filter((name) => (response[name] ?? null) !== null)
+  if (fields.length === 0) return {}
+  return { reported: Object.fromEntries(fields.map((name) => [name, response[name]])) }
 }
 
 /** The item's own status counts; without one, whether its text is known to be complete. */

@@ -14,8 +14,13 @@ export function encodeItem(item: RequestItem, { quirks, targetName }: ItemTarget
     case 'message':
       return [encodeMessage(item, quirks)]
     case 'tool-call': {
-      const { callId, name, namespace } = item
-      const head = { call_id: callId, name, ...(namespace === undefined ? {} : { namespace }) }
+      const { callId, name, namespace, async: isAsync = false } = item
+      const head = {
+        call_id: callId,
+        name,
+        ...(namespace === undefined ? {} : { namespace }),
+        ...(isAsync && quirks.vendorFields ? { async: true } : {}),
+      }
       return item.form === 'function'
         ? [{ type: 'function_call', ...head, arguments: item.arguments }]
         : [{ type: 'custom_tool_call', ...head, input: item.arguments }]

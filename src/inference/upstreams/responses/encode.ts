@@ -78,7 +78,12 @@ function encodeTools(tools: readonly (Tool | NativeTool)[], quirks: UpstreamQuir
 
 function encodeTool(tool: Tool, quirks: UpstreamQuirks): JsonObject {
   const { type, name, description } = tool
-  const head = { type, name, ...(description === null ? {} : { description }) }
+  const head = {
+    type,
+    name,
+    ...(description === null ? {} : { description }),
+    ...(tool.async === true && quirks.vendorFields ? { async: true } : {}),
+  }
   if (tool.type === 'custom') {
     return { ...head, ...(tool.grammar && { format: { type: 'grammar', ...tool.grammar } }) }
   }
@@ -177,6 +182,7 @@ function encodeInclude(
 function vendorFields(request: GenerationRequest): JsonObject {
   return {
     prompt_cache_key: request.promptCacheKey,
+    prompt_cache_options: request.promptCacheOptions,
     safety_identifier: request.safetyIdentifier,
     service_tier: request.serviceTier,
   }

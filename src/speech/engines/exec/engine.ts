@@ -21,6 +21,7 @@ const restartBackoff = { firstMs: 500, maxMs: 60_000 }
  */
 export const exec: EngineKind = {
   location: 'command',
+  declaresFeatures: true,
   create(config, deps) {
     const engine = describeEngine(config)
     const programs = new WarmPrograms(config, deps)

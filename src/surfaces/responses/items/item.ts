@@ -1,4 +1,5 @@
 import type { BlockEvent, GenerationEvent } from '#inference/events.ts'
+import type { ToolName } from '#inference/request.ts'
 import type { StoredItem } from '#responses/response.ts'
 import type { ReasoningSeal } from '#sealing/seals.ts'
 import type { Frames } from '#surfaces/responses/frames.ts'
@@ -29,4 +30,6 @@ export type ItemContext = {
   /** Whether the client requested the results of file searches. */
   includeSearchResults: boolean
   reasoningSeal: ReasoningSeal
+  /** The tools whose calls are marked as asynchronous. */
+  asyncTools?: readonly ToolName[]
 }

@@ -1,3 +1,4 @@
+import { isSameTool } from '#inference/tools.ts'
 import { assert } from '#lib/assert.ts'
 import { newId } from '#lib/id.ts'
 import { deltaHead } from '#surfaces/responses/frames.ts'
@@ -5,9 +6,10 @@ import type { EventOf, ItemContext, OpenItem } from './item.ts'
 
 export function openToolCall(
   { call }: EventOf<'tool-call-start'>,
-  { frames, outputIndex }: ItemContext,
+  { frames, outputIndex, asyncTools = [] }: ItemContext,
 ): OpenItem {
   const isCustom = call.form === 'custom'
+  const isAsync = asyncTools.some((tool) => isSameTool(tool, call))
   const id = newId(isCustom ? 'ctc_' : 'fc_')
   const field = isCustom ? 'input' : 'arguments'
   const stem = isCustom ? 'response.custom_tool_call_input' : 'response.function_call_arguments'
@@ -33,6 +35,7 @@ export function openToolCall(
       name: call.name,
       [field]: text,
       ...(call.namespace === undefined ? {} : { namespace: call.namespace }),
+      ...(isAsync ? { async: true } : {}),
     }),
   }
 }

@@ -32,6 +32,7 @@ const callFields = {
   call_id: nonEmptyString('Links the output to its call.'),
   name: nonEmptyString('The name of the tool.'),
   namespace: optional(nonEmptyString('The namespace in which the tool was defined.')),
+  async: optional(boolean('Whether the tool is asynchronous.')),
 }
 const callArguments = string('JSON, as the model wrote it.')
 

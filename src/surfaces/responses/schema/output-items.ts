@@ -93,12 +93,17 @@ const namespace = Type.Optional(
 )
 const callId = Type.String({ description: 'Send the output of the tool back with this id.' })
 
+const asynchronous = Type.Optional(
+  Type.Boolean({ description: 'Of an asynchronous tool, whose result may be sent later.' }),
+)
+
 const functionCall = item('function_call', 'FunctionCall', {
   status,
   call_id: callId,
   name: Type.String(),
   arguments: Type.String({ description: 'JSON, as the model wrote it.' }),
   namespace,
+  async: asynchronous,
 })
 
 const customToolCall = item('custom_tool_call', 'CustomToolCall', {
@@ -107,6 +112,7 @@ const customToolCall = item('custom_tool_call', 'CustomToolCall', {
   name: Type.String(),
   input: Type.String(),
   namespace,
+  async: asynchronous,
 })
 
 const reasoning = item(

@@ -172,6 +172,9 @@ export const createResponse = object(
         'Identifies a session: its requests go to the same upstream, which may have cached the prompt.',
       ),
     ),
+    prompt_cache_options: optional(
+      anyObject('Forwarded to upstreams of this format; ignored by others.'),
+    ),
     safety_identifier: optional(string('Identifies the end user; forwarded to the upstream.')),
     user: optional(string('Deprecated: use `safety_identifier`.')),
   },

@@ -41,13 +41,24 @@ const outcome = {
   incomplete_details: nullable(
     Type.Object({
       reason: oneOf(
-        ['max_output_tokens', 'content_filter', 'invalid_output'],
-        '`invalid_output`: the output does not conform to the requested format.',
+        ['max_output_tokens', 'content_filter', 'invalid_output', 'steered'],
+        '`invalid_output`: the output does not conform to the requested format. `steered`: interrupted by `response.steer`.',
       ),
     }),
     'Why the response is `incomplete`.',
   ),
   usage: nullable(usage, 'Null until the response ends, and if the upstream did not report it.'),
+}
+
+/** From upstreams of this format, as they are. */
+const reported = {
+  tool_usage: Type.Optional(Type.Object({}, { description: 'What tools of the upstream used.' })),
+  input_transformations: Type.Optional(
+    Type.Array(Type.Object({}), { description: 'Reasoning that the upstream withheld.' }),
+  ),
+  prompt_cache_diagnostics: Type.Optional(
+    Type.Object({}, { description: 'Why the prompt cache was not used, if the request asked.' }),
+  ),
 }
 
 export const responseObject = Type.Object(
@@ -64,6 +75,7 @@ export const responseObject = Type.Object(
       description: 'The output items so far, in order.',
     }),
     ...outcome,
+    ...reported,
     ...responseEcho.properties,
   },
   { $id: 'ResponseObject' },

@@ -25,6 +25,10 @@ export const toolName = (description: string) =>
 const uniqueName = toolName('Unique within the request, or within its namespace.')
 const toolDescription = optional(string('Describes the tool to the model.'))
 
+const asynchronous = optional(
+  boolean('Whether the model goes on without the result of a call, which may be sent later.'),
+)
+
 export const functionTool = object(
   {
     type: Type.Literal('function'),
@@ -32,6 +36,7 @@ export const functionTool = object(
     description: toolDescription,
     parameters: optional(anyObject('JSON Schema of the arguments.')),
     strict: optional(boolean('Whether arguments must conform to the schema.')),
+    async: asynchronous,
   },
   { $id: 'FunctionTool', description: 'A function that the client runs.' },
 )
@@ -50,6 +55,7 @@ export const customTool = object(
     format: optional(
       Type.Union([typed('text'), grammarFormat], { description: 'The format of the input.' }),
     ),
+    async: asynchronous,
   },
   {
     $id: 'CustomTool',

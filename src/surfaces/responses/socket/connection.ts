@@ -4,8 +4,10 @@ import { isRefusal, watchAuthorization } from '#auth/guard.ts'
 import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import { beginStream, type FrameSink } from '#http/event-stream.ts'
+import { Steering } from '#inference/steering.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import type { Exchange } from '#lib/exchange.ts'
+import type { JsonObject } from '#lib/json.ts'
 import type { ResponseService } from '#surfaces/responses/service.ts'
 import type { Log } from '#telemetry/log.ts'
 import {
@@ -15,8 +17,10 @@ import {
   readClientFrame,
   toServerFrames,
 } from './frames.ts'
+import { createLanes } from './lanes.ts'
 import type { HistoryMemory } from './memory.ts'
 import { createOutbox, type Wire } from './outbox.ts'
+import { createSteers, type Steer } from './steers.ts'
 
 export type ConnectionDeps = {
   service: ResponseService
@@ -45,11 +49,21 @@ const normalClosure = 1000
 const policyViolation = 1008
 const serviceRestart = 1012
 
-/** The connection of one client. It serves one request at a time. */
+/** One of the running requests of a connection. */
+type Turn = CreateFrame & { readonly controller: AbortController }
+
+/** The outbox detects a client that stalls: with many lanes, each may wait long for its turn. */
+const laneStallMs = 2 ** 31 - 1
+
+/** The connection of one client. It serves the requests of one lane in order, and lanes concurrently. */
 export function openConnection(deps: ConnectionDeps, wire: Wire) {
   const { config, memory } = deps
   const { exchange: opened } = deps.context
+  const { activeMax, lanesMax, turnsQueuedMax: queuedMax } = config.websocket
+  const { requestBytesMax: charsMax } = config.limits
   const outbox = createOutbox(wire, { ...config.stream, exchange: opened })
+  const lanes = createLanes({ activeMax, lanesMax, queuedMax, queuedCharsMax: charsMax })
+  const steers = createSteers({ push: outbox.push, charsMax })
   const { ageMaxMs, recheckMs } = config.websocket
   const ageTimer = setTimeout(() => shutDown(tooOld(ageMaxMs)), ageMaxMs)
   const { principal, keyId } = deps.context
@@ -59,35 +73,30 @@ export function openConnection(deps: ConnectionDeps, wire: Wire) {
     periodMs: recheckMs,
     onRefused: revoke,
   })
-  const waiting: CreateFrame[] = []
-  let running: AbortController | null = null
+  const running = new Set<Turn>()
   let shutdown: Shutdown | null = null
+  let isClosed = false
   let requestCount = 0
 
   function enqueue(frame: CreateFrame): void {
-    const refusal = shutdown?.error ?? (running === null ? null : queueFull(frame))
-    if (refusal === null) waiting.push(frame)
-    else refuse(refusal, frame.streamId)
-    if (running === null && waiting.length > 0) void runWaiting()
+    const refusal = shutdown?.error ?? lanes.add(frame)
+    if (refusal !== null) refuse(refusal, frame.streamId)
+    startWaiting()
   }
 
-  function queueFull({ chars }: CreateFrame): AppError | null {
-    const waitingChars = waiting.reduce((sum, frame) => sum + frame.chars, chars)
-    const isBelowMax = waiting.length < config.websocket.turnsQueuedMax
-    if (isBelowMax && waitingChars <= config.limits.requestBytesMax) return null
-    return new AppError(
-      'rate_limit_exceeded',
-      'Too many requests are waiting on this connection, which serves one at a time.',
-    )
-  }
-
-  async function runWaiting(): Promise<void> {
-    for (let frame = waiting.shift(); frame !== undefined; frame = waiting.shift()) {
-      running = new AbortController()
-      await run(frame, running.signal)
+  function startWaiting(): void {
+    for (let frame = lanes.next(); frame !== null; frame = lanes.next()) {
+      const turn: Turn = { ...frame, controller: new AbortController() }
+      running.add(turn)
+      void run(turn).then(() => finish(turn))
     }
-    running = null
-    if (shutdown !== null) close(shutdown)
+  }
+
+  function finish(turn: Turn): void {
+    running.delete(turn)
+    lanes.done(turn.streamId)
+    startWaiting()
+    if (shutdown !== null && running.size === 0) close(shutdown)
   }
 
   /**
@@ -95,17 +104,24 @@ export function openConnection(deps: ConnectionDeps, wire: Wire) {
    * missing terminal event, is reported by an error frame; any other failure is an event. A failed
    * request removes its predecessor from memory, as the format requires.
    */
-  async function run({ body, streamId, chars }: CreateFrame, signal: AbortSignal): Promise<void> {
+  async function run({ controller: { signal }, ...frame }: Turn): Promise<void> {
+    const { streamId, chars } = frame
+    const isSuccessor = frame.steers !== undefined
+    const { previous_response_id: previousId } = frame.body
+    const input = frame.steers ?? steers.waitingFor(previousId, streamId)
+    const body = isSuccessor ? frame.body : withSteers(frame.body, input)
     const exchange = nextExchange()
     const { requestId, receivedAtMs } = exchange
-    const sentBefore = opened.bytesOut ?? 0
     exchange.bytesIn = chars
     let ending = null as EventEnding
+    let isCommitted = false
     const sink: FrameSink = {
       write(events) {
+        if (!isCommitted) steers.committed(input)
+        isCommitted = true
         const converted = toServerFrames(events, streamId)
         ending = converted.ending ?? ending
-        return outbox.write(converted.frames)
+        return outbox.write(converted.frames, exchange)
       },
       end: () => {},
       close: () => wire.terminate(),
@@ -119,26 +135,52 @@ export function openConnection(deps: ConnectionDeps, wire: Wire) {
         ...{ principal, keyId, trace, clientAddress, exchange },
         ...{ receivedAtMs, requestId, signal },
       }
-      const response = await deps.service.create(body, context, memory)
-      const { pump } = await beginStream(response.source(), config.stream)
-      await pump(sink, '')
-      if (signal.aborted) return
-      if (ending === null) throw missingEnd()
-      // Stored responses can be continued on any connection.
-      if (ending === 'ended' && body['store'] === false) {
-        memory.remember(response.id, response.history())
+      const steering = new Steering()
+      const turn = { find: memory.find, steering }
+      const response = await deps.service.create(body, context, turn)
+      const { id, sequence } = response
+      steers.started(id, { streamId, steering, body, sequence })
+      try {
+        const { pump } = await beginStream(response.source(), {
+          ...config.stream,
+          readerStallMs: laneStallMs,
+        })
+        await pump(sink, '')
+        if (ending === null && !signal.aborted) throw missingEnd()
+        // Stored responses can be continued on any connection.
+        if (ending === 'ended' && !response.current().store) {
+          memory.remember(id, response.history(), streamId)
+        }
+      } finally {
+        goOn(steers.ended(id, response.current()), { ...frame, body })
       }
     } catch (error) {
+      if (signal.aborted) return
       const failure = toAppError(error)
       exchange.error = failure
       exchange.status = failure.status
-      outbox.push(errorFrame(failure, streamId))
+      if (!isSuccessor || isCommitted) outbox.push(errorFrame(failure, streamId))
+      if (!isCommitted) steers.notCommitted(input, streamId, failure.message)
     } finally {
-      exchange.bytesOut = (opened.bytesOut ?? 0) - sentBefore
       if (signal.aborted) exchange.abandon()
       else exchange.end()
-      if (ending !== 'ended') memory.forget(String(body['previous_response_id']))
+      if (ending !== 'ended') memory.forget(String(previousId), streamId)
     }
+  }
+
+  /** Continues a response that was steered, with the settings of its request. */
+  function goOn(next: readonly Steer[], { body, streamId }: CreateFrame): void {
+    const [steer] = next
+    if (steer === undefined || isClosed) return
+    if (shutdown !== null) {
+      steers.notCommitted(next, streamId, shutdown.error.message)
+      return
+    }
+    const input = next.flatMap(({ messages }) => messages)
+    const chars = next.reduce((sum, each) => sum + each.chars, 0)
+    const { generate: _, ...settings } = body
+    const successor = { ...settings, input, previous_response_id: steer.responseId }
+    lanes.addNext({ body: successor, streamId, chars, steers: next })
   }
 
   async function authorize(): Promise<Principal> {
@@ -153,7 +195,11 @@ export function openConnection(deps: ConnectionDeps, wire: Wire) {
   /** Ends the connection of a principal that has lost its permission, and what it runs. */
   function revoke(error: AppError): void {
     shutDown({ error, closeCode: policyViolation, isAnnounced: false })
-    running?.abort(error)
+    abortAll(error)
+  }
+
+  function abortAll(error: AppError): void {
+    for (const { controller } of running) controller.abort(error)
   }
 
   /** One request of the connection. */
@@ -170,8 +216,12 @@ export function openConnection(deps: ConnectionDeps, wire: Wire) {
   function shutDown(reason: Shutdown): void {
     if (shutdown !== null) return
     shutdown = reason
-    for (const { streamId } of waiting.splice(0)) refuse(reason.error, streamId)
-    if (running === null) close(reason)
+    for (const { streamId, steers: input } of lanes.clear()) {
+      if (input === undefined) refuse(reason.error, streamId)
+      else steers.notCommitted(input, streamId, reason.error.message)
+    }
+    steers.close(reason.error.message)
+    if (running.size === 0) close(reason)
   }
 
   function close({ isAnnounced, closeCode, error }: Shutdown): void {
@@ -184,20 +234,31 @@ export function openConnection(deps: ConnectionDeps, wire: Wire) {
     receive(message: string | Uint8Array) {
       const frame = readClientFrame(message, config.limits)
       if (frame.kind === 'create') enqueue(frame)
+      if (frame.kind === 'steer') steers.receive(frame)
       if (frame.kind === 'invalid') refuse(frame.error, frame.streamId)
     },
     drained: outbox.drained,
     closed() {
+      isClosed = true
       clearTimeout(ageTimer)
       stopWatch()
       outbox.closed()
-      waiting.length = 0
+      lanes.clear()
       memory.clear()
-      running?.abort(new AppError('client_closed', 'The client disconnected.'))
+      abortAll(new AppError('client_closed', 'The client disconnected.'))
     },
     drain: () => shutDown({ error: draining(), closeCode: serviceRestart, isAnnounced: false }),
-    isBusy: () => running !== null || wire.getBufferedAmount() > 0,
+    isBusy: () => running.size > 0 || wire.getBufferedAmount() > 0,
   }
+}
+
+/** The input of a request that continues a steered response begins with what steers it. */
+function withSteers(body: JsonObject, steers: readonly Steer[]): JsonObject {
+  if (steers.length === 0) return body
+  const { input = [] } = body
+  const given = typeof input === 'string' ? [{ role: 'user', content: input }] : input
+  if (!Array.isArray(given)) return body
+  return { ...body, input: [...steers.flatMap(({ messages }) => messages), ...given] }
 }
 
 function tooOld(ageMaxMs: number): Shutdown {

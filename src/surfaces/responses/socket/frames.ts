@@ -5,10 +5,12 @@ import { renderError } from '#http/error-envelope.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import { invalidField } from '#surfaces/responses/read-object.ts'
+import type { Steer } from './steers.ts'
 
 /** A frame of the client. `streamId` is the client's name for the request; its events repeat it. */
 export type ClientFrame = { readonly streamId: string | null } & (
   | ({ readonly kind: 'create' } & CreateFrame)
+  | ({ readonly kind: 'steer' } & SteerFrame)
   | { readonly kind: 'ignored' }
   | { readonly kind: 'invalid'; readonly error: AppError }
 )
@@ -18,18 +20,31 @@ export type CreateFrame = {
   readonly body: JsonObject
   readonly streamId: string | null
   readonly chars: number
+  /** Of a response that the server starts by itself: the input that steers it. */
+  readonly steers?: readonly Steer[]
+}
+
+/** `response.steer`: further input for the response with this id. */
+export type SteerFrame = {
+  readonly responseId: string
+  /** As it was sent. */
+  readonly input: unknown
+  readonly chars: number
 }
 
 type FrameLimits = Pick<Config['limits'], 'jsonDepthMax'>
 
-/** Every frame of the response repeats it, so it must be short. */
-const streamIdCharsMax = 256
+/** The format's rule; every frame of the response repeats it, so it must be short. */
+const streamIdPattern = /^[A-Za-z0-9_.-]{1,256}$/
 
 /** Never throws: an invalid frame is answered with an error, and the connection stays open. */
 export function readClientFrame(message: string | Uint8Array, limits: FrameLimits): ClientFrame {
   let streamId: string | null = null
   try {
     const fields = readFields(message, limits)
+    if (fields['type'] === 'response.steer') {
+      return { streamId, kind: 'steer', ...readSteer(fields, message.length) }
+    }
     streamId = readStreamId(fields['stream_id'])
     return { streamId, ...readRequest(fields, message.length) }
   } catch (error) {
@@ -48,8 +63,22 @@ function readFields(message: string | Uint8Array, limits: FrameLimits): JsonObje
 
 function readStreamId(value: unknown = null): string | null {
   if (value === null) return null
-  if (typeof value === 'string' && value.length <= streamIdCharsMax) return value
-  throw invalidField('stream_id', `must be a string of at most ${streamIdCharsMax} characters`)
+  if (typeof value === 'string' && streamIdPattern.test(value)) return value
+  throw new AppError(
+    'invalid_request',
+    'stream_id must be 1 to 256 letters, digits, underscores, hyphens and periods.',
+    { code: 'invalid_stream_id', param: 'stream_id' },
+  )
+}
+
+/** Its stream is that of its response; a `stream_id` is ignored. */
+function readSteer(fields: JsonObject, chars: number): SteerFrame {
+  const { previous_response_id: responseId, input } = fields
+  if (typeof responseId !== 'string' || responseId === '') {
+    throw invalidField('previous_response_id', 'must be the id of a response on this connection')
+  }
+  if (input !== undefined) return { responseId, input, chars }
+  throw invalidField('input', 'is required')
 }
 
 function readRequest(fields: JsonObject, chars: number) {
@@ -64,8 +93,6 @@ function readRequest(fields: JsonObject, chars: number) {
       throw invalidType(
         'Cancel a stored response by POST; an unstored one ends when its connection closes.',
       )
-    case 'response.steer':
-      throw invalidType('A running response cannot be steered; send a new request when it ends.')
     default:
       throw invalidType(
         typeof type === 'string'
@@ -115,6 +142,6 @@ export function errorFrame(error: AppError, streamId: string | null): string {
 }
 
 /** `json` is an object with at least one field. */
-function withStreamId(json: string, streamId: string | null): string {
+export function withStreamId(json: string, streamId: string | null): string {
   return streamId === null ? json : `${json.slice(0, -1)},"stream_id":${JSON.stringify(streamId)}}`
 }

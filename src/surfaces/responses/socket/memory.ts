@@ -5,11 +5,13 @@ import type { StoredItem } from '#responses/response.ts'
 /** The histories of the unstored responses of one connection. */
 export type HistoryMemory = ReturnType<ReturnType<typeof createHistoryMemories>['open']>
 
-/** Clients continue their last response; a few more support branches. */
+/** Per lane. Clients continue their last response; a few more support branches. */
 const responsesMax = 8
 
 type Entry = {
   readonly responseId: string
+  /** The stream id of its request. */
+  readonly lane: string | null
   readonly items: readonly StoredItem[]
   readonly chars: number
   readonly evict: () => void
@@ -26,7 +28,7 @@ export function createHistoryMemories(
     const entries = new Map<string, Entry>()
     let connectionChars = 0
 
-    const forget = (responseId: string) => {
+    const evict = (responseId: string) => {
       const entry = entries.get(responseId)
       if (entry === undefined) return
       entries.delete(responseId)
@@ -38,27 +40,32 @@ export function createHistoryMemories(
     return {
       find: (responseId: string) => entries.get(responseId)?.items,
       /** `items`: the history of a request that continues this response. */
-      remember(responseId: string, items: readonly StoredItem[]) {
+      remember(responseId: string, items: readonly StoredItem[], lane: string | null) {
         const chars = countChars(items)
         if (chars > limits.memoryCharsMax || chars > limits.memoryTotalCharsMax) return
-        const entry = { responseId, items, chars, evict: () => forget(responseId) }
+        const entry = { responseId, lane, items, chars, evict: () => evict(responseId) }
         entries.set(responseId, entry)
         allEntries.add(entry)
         connectionChars += chars
         totalChars += chars
+        const ofLane = [...entries.values()].filter((other) => other.lane === lane)
+        for (const { responseId: oldest } of ofLane.slice(0, -responsesMax)) evict(oldest)
         for (const { responseId: oldest } of entries.values()) {
-          if (entries.size <= responsesMax && connectionChars <= limits.memoryCharsMax) break
-          forget(oldest)
+          if (connectionChars <= limits.memoryCharsMax) break
+          evict(oldest)
         }
         for (const oldest of allEntries) {
           if (totalChars <= limits.memoryTotalCharsMax) break
           oldest.evict()
         }
       },
-      forget,
+      /** A failed request of a lane removes its predecessor, unless that belongs to another lane. */
+      forget(responseId: string, lane: string | null) {
+        if (entries.get(responseId)?.lane === lane) evict(responseId)
+      },
       /** Forgets everything when the connection closes. */
       clear() {
-        for (const responseId of entries.keys()) forget(responseId)
+        for (const responseId of entries.keys()) evict(responseId)
       },
     }
   }

@@ -19,25 +19,39 @@ const queuedFramesMax = 64
 /** How often a stalled client is checked. */
 const stallCheckMs = 250
 
+/** Counts the sent bytes of a request. */
+type ByteCount = Pick<Exchange, 'addBytesOut'>
+
+/** The frames of one response that wait until the client reads. */
+type Writer = {
+  readonly frames: readonly string[]
+  next: number
+  readonly counted: ByteCount | null
+  readonly resolve: (written: number) => void
+}
+
 /**
  * Sends frames to one client at its speed. Nothing is sent while an earlier frame is buffered, so at
- * most one frame is buffered at a time. Measured: `sendText` returns -1 when a frame was buffered and
- * 0 when the socket is closed; `drain` is called after a full or partial flush, but not when the
- * buffer was flushed while a message came in.
+ * most one frame is buffered at a time. Responses that wait send one frame each in turn. Measured:
+ * `sendText` returns -1 when a frame was buffered and 0 when the socket is closed; `drain` is called
+ * after a full or partial flush, but not when the buffer was flushed while a message came in.
  */
 export function createOutbox(
   wire: Wire,
-  { readerStallMs, exchange }: { readerStallMs: number; exchange: Pick<Exchange, 'addBytesOut'> },
+  { readerStallMs, exchange }: { readerStallMs: number; exchange: ByteCount },
 ) {
   const queued: string[] = []
   let isOpen = true
   let stall: ReturnType<typeof setInterval> | null = null
-  let resumeWrite: (written: number) => void = () => {}
+  /** At most one per running response. */
+  const writers: Writer[] = []
   let close: (() => void) | null = null
 
-  function send(frame: string): void {
+  function send(frame: string, counted: ByteCount | null): void {
     const sent = wire.sendText(frame)
-    exchange.addBytesOut(sent === -1 ? Buffer.byteLength(frame) : sent)
+    const bytes = sent === -1 ? Buffer.byteLength(frame) : sent
+    exchange.addBytesOut(bytes)
+    counted?.addBytesOut(bytes)
     if (sent !== -1) return
     // A frame that belongs to no response has no writer with a stall deadline.
     const stalledAt = performance.now()
@@ -58,35 +72,42 @@ export function createOutbox(
   function drained(): void {
     if (wire.getBufferedAmount() > 0) return
     endStall()
-    while (queued.length > 0 && stall === null) send(queued.shift() ?? '')
+    while (queued.length > 0 && stall === null) send(queued.shift() ?? '', null)
+    if (stall === null && writers.length > 0) wire.cork(resumeWriters)
     if (stall !== null) return
     if (wire.isPaused) wire.resume()
     close?.()
-    resumeWrite(1)
   }
 
-  function write(frames: readonly string[], from: number): number | Promise<number> {
-    let next = from
-    while (stall === null && next < frames.length) send(frames[next++] ?? '')
+  function resumeWriters(): void {
+    while (stall === null) {
+      const writer = writers.shift()
+      if (writer === undefined) return
+      if (writer.next === writer.frames.length) {
+        writer.resolve(1)
+        continue
+      }
+      send(writer.frames[writer.next++] ?? '', writer.counted)
+      writers.push(writer)
+    }
+  }
+
+  function write(frames: readonly string[], counted: ByteCount | null): number | Promise<number> {
+    let next = 0
+    while (stall === null && next < frames.length) send(frames[next++] ?? '', counted)
     if (stall === null) return 1
-    const resumed = new Promise<number>((resolve) => {
-      resumeWrite = resolve
-    })
-    return resumed.then((written) => (written === 0 ? 0 : writeCorked(frames, next)))
+    return new Promise((resolve) => writers.push({ frames, next, counted, resolve }))
   }
-
-  /** Sends frames in one system call. */
-  const writeCorked = (frames: readonly string[], from: number): number | Promise<number> =>
-    isOpen ? wire.cork(() => write(frames, from)) : 0
 
   return {
     /** Writes frames of a response. Returns 0 if the client disconnected, a promise under backpressure. */
-    write: (frames: readonly string[]) => writeCorked(frames, 0),
+    write: (frames: readonly string[], counted: ByteCount | null): number | Promise<number> =>
+      isOpen ? wire.cork(() => write(frames, counted)) : 0,
     /** Sends a frame that belongs to no response, or queues it under backpressure. */
     push(frame: string): void {
       if (!isOpen) return
       if (stall === null) {
-        send(frame)
+        send(frame, null)
         return
       }
       if (queued.length >= queuedFramesMax) {
@@ -108,7 +129,7 @@ export function createOutbox(
       isOpen = false
       endStall()
       queued.length = 0
-      resumeWrite(0)
+      for (const { resolve } of writers.splice(0)) resolve(0)
     },
   }
 }

@@ -125,8 +125,8 @@ describe.skipIf(lacksLlama)('a gateway with installed models', () => {
     for await (const event of stream) {
       if (event.type === 'response.output_text.delta') break
     }
-    const { llama } = gateway.deps
-    await eventually('it is free', async () => (await llama.usesOf('house/endless')).length === 0)
+    const { usesOfModel } = gateway.deps
+    await eventually('it is free', async () => (await usesOfModel('house/endless')).length === 0)
   })
 
   test('rejects an image with the reason', async () => {

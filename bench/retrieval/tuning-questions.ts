@@ -1,0 +1,121 @@
+import type { Question } from './questions.ts'
+
+/** The set on which fusion was chosen; that of `questions.ts` only confirms it. */
+export const tuningDocuments: readonly string[] = [
+  ...['ajv', 'ansi-colors', 'axe-core', 'commander', 'depd', 'exsolve', 'fast-check', 'giget'],
+  ...['hookable', 'jose', 'koa', 'modern-tar', 'oidc-provider', 'openid-client', 'opus-decoder'],
+  ...['pako', 'picomatch', 'pkg-types', 'preact', 'safe-buffer', 'saxes', 'smol-toml'],
+  ...['source-map-support', 'strtok3', 'uint8array-extras', 'undici', 'yargs-parser'],
+]
+
+const ask = (document: string, text: string, answer: RegExp): Question => ({
+  text,
+  document,
+  answer,
+})
+
+export const tuningQuestions: readonly Question[] = [
+  ask('commander', 'How do I make an option of my command line mandatory?', /requiredOption/),
+  ask(
+    'commander',
+    'How do I run some code before each subcommand is executed?',
+    /preAction|life cycle hooks/i,
+  ),
+  ask('commander', 'Can an option take several values, one after the other?', /variadic/i),
+  ask(
+    'commander',
+    'How do I read the value of an option from an environment variable?',
+    /\.env\(|env\b.*environment/i,
+  ),
+  ask(
+    'commander',
+    'How do I stop the parser from ending the process when the arguments are wrong?',
+    /exitOverride/,
+  ),
+  ask('picomatch', 'How do I match files whose names begin with a dot?', /\bdot\b/),
+  ask('picomatch', 'How do I turn a glob into a regular expression?', /makeRe/),
+  ask('picomatch', 'Can wildcard matching disregard upper and lower case?', /nocase/),
+  ask(
+    'undici',
+    'How do I use a different connection pool for all HTTP requests of the process?',
+    /setGlobalDispatcher/,
+  ),
+  ask(
+    'undici',
+    'What must I do with a response body that I do not read, so that the connection is released?',
+    /garbage collection|consume|dump\(/i,
+  ),
+  ask('undici', 'How do I keep HTTP responses and use them again?', /cacheStores|CacheStore/),
+  ask('undici', 'Does the client send several requests without waiting for answers?', /pipelin/i),
+  ask(
+    'koa',
+    'How do I handle errors of my web application in one place?',
+    /app\.on\('error'|error.*handling|ctx\.throw/i,
+  ),
+  ask('koa', 'How do I measure how long each request to my web server takes?', /Date\.now\(\)/),
+  ask('jose', 'How do I check a token with the public keys that a server publishes?', /JWKS/),
+  ask('jose', 'How do I make a new key pair for signing tokens?', /generateKeyPair/),
+  ask(
+    'openid-client',
+    'How does a television without a keyboard let its user log in?',
+    /device (?:flow|authorization)/i,
+  ),
+  ask('openid-client', 'How do I get an access token without any user?', /client credentials/i),
+  ask(
+    'openid-client',
+    'What must be kept in the session between redirect and callback?',
+    /code_verifier/,
+  ),
+  ask(
+    'oidc-provider',
+    'Which standards does the login server implement for pushed authorization requests?',
+    /Pushed Authorization|RFC9126/i,
+  ),
+  ask('axe-core', 'How do I run accessibility tests in German?', /--lang|locali[sz]ation/i),
+  ask('axe-core', 'In which browsers does the accessibility checker work?', /Mozilla Firefox/),
+  ask(
+    'source-map-support',
+    'How do I see TypeScript line numbers in stack traces?',
+    /TypeScript Demo|source-map-support\/register/,
+  ),
+  ask(
+    'source-map-support',
+    'How do I keep the module from taking over uncaught errors?',
+    /handleUncaughtExceptions/,
+  ),
+  ask('yargs-parser', 'How do I turn off the parsing of numbers in arguments?', /parse-numbers/),
+  ask(
+    'yargs-parser',
+    'What happens to arguments after two dashes?',
+    /populate--|populate --|"--"|`--`/,
+  ),
+  ask('pako', 'How do I compress a large blob in several pieces?', /push\(/),
+  ask('saxes', 'Does the XML parser understand namespaces?', /xmlns|namespaces/i),
+  ask('saxes', 'How do I parse a piece of XML without a root element?', /fragment/i),
+  ask('giget', 'How do I download a template from a private repository?', /auth/i),
+  ask('giget', 'Can project templates be fetched without a network connection?', /offline/i),
+  ask('hookable', 'How do I mark an old hook as replaced by a new one?', /deprecateHook/),
+  ask('hookable', 'How do I remove a handler again?', /unregister|removeHook/i),
+  ask('uint8array-extras', 'How do I write bytes as text that is safe in a URL?', /urlSafe/),
+  ask('uint8array-extras', 'How do I join several byte arrays into one?', /concatUint8Arrays/),
+  ask('smol-toml', 'How do I read integers larger than 53 bits from a TOML file?', /BigInt/i),
+  ask('smol-toml', 'Is parsing of an untrusted file safe from prototype pollution?', /__proto__/),
+  ask('depd', 'How do I silence the warnings about obsolete functions?', /NO_DEPRECATION/),
+  ask('depd', 'How do I warn when a property of an object is read?', /deprecate\.property/),
+  ask('ansi-colors', 'How do I remove color codes from a string?', /strip|unstyle/i),
+  ask('ansi-colors', 'How do I switch colors off when output is no terminal?', /enabled/),
+  ask('opus-decoder', 'How do I decode audio without blocking the page?', /WebWorker/),
+  ask('strtok3', 'How do I look at the next bytes without moving forward?', /peek/i),
+  ask('safe-buffer', 'Why is it dangerous to allocate a buffer by a number?', /uninitialized/i),
+  ask('modern-tar', 'How do I extract only some files of an archive?', /filter/),
+  ask('exsolve', 'How do I find the file of a module without the cache?', /cache/),
+  ask('pkg-types', 'How do I find the tsconfig that applies to a folder?', /TSConfig/),
+  ask('fast-check', 'What is better about property based testing than examples?', /propert/i),
+  ask('ajv', 'Which versions of JSON Schema can be validated?', /draft|2020-12/i),
+  ask('preact', 'Can I keep using React components with the smaller library?', /compat/i),
+  ask('commander', 'Wie gebe ich einer Option einen Vorgabewert?', /default/i),
+  ask('picomatch', 'Wie schließe ich Dateien von einem Muster aus?', /ignore/),
+  ask('undici', 'Comment envoyer les requêtes à travers un proxy ?', /proxy/i),
+  ask('giget', 'Jak stáhnu jen jednu větev repozitáře?', /branch/i),
+  ask('jose', 'Πώς υπογράφω ένα token;', /SignJWT|signing/i),
+]

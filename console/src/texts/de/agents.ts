@@ -1,0 +1,46 @@
+export const agents = {
+  'agents.about':
+    'Ein Agent ist ein Modell mit Anweisungen, Werkzeugen und Dokumenten unter eigenem Namen. Clients rufen ihn wie ein Modell auf.',
+  'agents.choose_model': 'Modell wählen',
+  'agents.create': 'Agenten anlegen',
+  'agents.delete_hint': 'Anfragen an ihn schlagen sofort fehl; laufende werden beendet.',
+  'agents.delete_name': '{name} löschen',
+  'agents.delete_title': '{name} löschen?',
+  'agents.deleted': '{name} gelöscht',
+  'agents.description': 'Beschreibung',
+  'agents.description_hint': 'Wofür er gut ist; in Listen zu sehen.',
+  'agents.documents': 'Dokumente',
+  'agents.documents_hint':
+    'Sammlungen, die er durchsucht. Jeder findet nur, was er ohnehin finden darf.',
+  'agents.documents_none':
+    'Es gibt noch keine Sammlung. Legen Sie auf der Seite Sammlungen eine an.',
+  'agents.edit': '{name} bearbeiten',
+  'agents.instructions': 'Anweisungen',
+  'agents.instructions_hint': 'Sie stehen vor denen jeder Anfrage.',
+  'agents.model': 'Modell',
+  'agents.model_unavailable': 'Modell nicht verfügbar',
+  'agents.name': 'Name',
+  'agents.none': 'Noch keine Agenten',
+  'agents.none_hint':
+    'Legen Sie einen an: Modell wählen, Aufgabe beschreiben, Dokumente geben. Dann im Playground ausprobieren.',
+  'agents.others': 'Der Besitzer',
+  'agents.sampling': 'Sampling',
+  'agents.saved': '{name} gespeichert',
+  'agents.shared_groups': 'Gruppen',
+  'agents.shared_groups_hint': 'Namen von Gruppen, durch Kommas getrennt.',
+  'agents.shared_users': 'Benutzer',
+  'agents.shared_users_hint':
+    'Kennungen von Benutzern, wie auf der Seite Benutzer, durch Kommas getrennt.',
+  'agents.shared_with_you': 'Mit Ihnen geteilt',
+  'agents.title': 'Agenten',
+  'agents.tools': 'Werkzeuge',
+  'agents.tools_hint':
+    'Funktionen, die der Client ausführt, und eingerichtete MCP-Server mit ihrem Label.',
+  'agents.tools_label': 'Werkzeuge als JSON-Liste',
+  'agents.uses': 'Dokumente und Werkzeuge',
+  'agents.visibility': 'Geteilt mit',
+  'agents.visibility.everyone': 'Alle',
+  'agents.visibility.groups': 'Gruppen',
+  'agents.visibility.owner': 'Nur ich',
+  'agents.visibility.users': 'Benutzer',
+}

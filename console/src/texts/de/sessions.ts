@@ -1,0 +1,22 @@
+export const sessions = {
+  'sessions.about': 'Browser, in denen Sie angemeldet sind. Beenden Sie, was Sie nicht kennen.',
+  'sessions.browser': 'Browser',
+  'sessions.created': 'Angemeldet',
+  'sessions.current': 'dieser',
+  'sessions.end': 'Beenden',
+  'sessions.end_all': 'Überall abmelden',
+  'sessions.end_all_hint':
+    'Alle Ihre Sitzungen enden binnen einer Sekunde, auch diese. API-Schlüssel bleiben gültig.',
+  'sessions.end_all_title': 'Überall abmelden?',
+  'sessions.end_name': 'Sitzung in {browser} beenden',
+  'sessions.ended': 'Die Sitzung in {browser} ist beendet',
+  'sessions.expires': 'Endet spätestens',
+  'sessions.method': 'Verfahren',
+  'sessions.method.code': 'Ausgegebener Link',
+  'sessions.method.oidc': 'Single Sign-on',
+  'sessions.method.token': 'Token',
+  'sessions.none': 'Keine Sitzungen',
+  'sessions.none_hint': 'Sie verwenden ein Token oder einen API-Schlüssel ohne Sitzung.',
+  'sessions.title': 'Ihre Sitzungen',
+  'sessions.used': 'Zuletzt benutzt',
+}

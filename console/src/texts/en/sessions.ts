@@ -1,0 +1,22 @@
+export const sessions = {
+  'sessions.about': 'Browsers in which you are logged in. End those that you do not know.',
+  'sessions.browser': 'Browser',
+  'sessions.created': 'Logged in',
+  'sessions.current': 'this one',
+  'sessions.end': 'End',
+  'sessions.end_all': 'Log out everywhere',
+  'sessions.end_all_hint':
+    'All of your sessions end within a second, this one too. API keys stay valid.',
+  'sessions.end_all_title': 'Log out everywhere?',
+  'sessions.end_name': 'End the session in {browser}',
+  'sessions.ended': 'The session in {browser} has ended',
+  'sessions.expires': 'Ends at the latest',
+  'sessions.method': 'Method',
+  'sessions.method.code': 'Printed link',
+  'sessions.method.oidc': 'Single sign-on',
+  'sessions.method.token': 'Token',
+  'sessions.none': 'No sessions',
+  'sessions.none_hint': 'You use a token or an API key without a session.',
+  'sessions.title': 'Your sessions',
+  'sessions.used': 'Last used',
+}

@@ -1,0 +1,3 @@
+CREATE INDEX CONCURRENTLY "audit_entry_action" ON "audit_entry" USING btree ("action","id");--> statement-breakpoint
+CREATE INDEX CONCURRENTLY "node_top" ON "node" USING btree ("owner_id",coalesce("parent_id", '00000000-0000-0000-0000-000000000000'::uuid),"kind","name_key","id") WHERE "node"."trashed_at" is null;--> statement-breakpoint
+CREATE INDEX CONCURRENTLY "node_owner_name" ON "node" USING btree ("owner_id","kind","name_key","id") WHERE "node"."trashed_at" is null;

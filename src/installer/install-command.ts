@@ -1,0 +1,56 @@
+import { ArgumentError, readOptions } from '#config/arguments.ts'
+import type { Config } from '#config/schema.ts'
+import { AppError } from '#lib/errors.ts'
+import { StartError } from '#start-error.ts'
+import { installNow } from './install-now.ts'
+import type { InstalledModel } from './library.ts'
+import type { RemoteFile } from './sources/source.ts'
+import { createTerminalProgress } from './terminal-progress.ts'
+
+/** The first argument if it is no option, and the options. */
+export function readModelArguments<
+  const Options extends Parameters<typeof readOptions>[1]['options'],
+>(args: readonly string[], program: { usage: string; options: Options }) {
+  const [first = '', ...rest] = args
+  const isModel = first !== '' && !first.startsWith('-')
+  const options = readOptions(isModel ? rest : args, program)
+  return options === null ? null : { model: isModel ? first : null, options }
+}
+
+/** Installs a repository of the hub, with a progress bar. An interrupted command is resumed. */
+export async function installFromHub(
+  config: Config,
+  params: {
+    repository: string
+    revision: string
+    files: readonly string[]
+    choose?: (files: readonly RemoteFile[]) => readonly RemoteFile[]
+  },
+): Promise<InstalledModel> {
+  const { repository, revision, files, choose } = params
+  const view = createTerminalProgress()
+  const stopped = new AbortController()
+  const stop = () => stopped.abort(new StartError('Interrupted. The next run continues here.'))
+  process.once('SIGINT', stop)
+  process.once('SIGTERM', stop)
+  try {
+    return await installNow(
+      config,
+      {
+        model: repository,
+        source: { kind: 'hub', repository, revision, files },
+        ...(choose === undefined ? {} : { choose }),
+      },
+      { view, signal: stopped.signal },
+    )
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    throw error.wireCode === 'bad_source'
+      ? new ArgumentError(error.message)
+      : new StartError(error.message)
+  } finally {
+    view.end()
+    process.off('SIGINT', stop)
+    process.off('SIGTERM', stop)
+  }
+}

@@ -1,0 +1,93 @@
+import { loadConfigFromProcess, programEnvironment } from '#config/load.ts'
+import { upstreamFaults } from '#inference/upstreams/index.ts'
+import { installPackages } from '#install-packages.ts'
+import { installFromHub, readModelArguments } from '#installer/install-command.ts'
+import type { RemoteFile } from '#installer/sources/source.ts'
+import { commandLine } from '#lib/own-program.ts'
+import { defaultModel, findModel, modelGlobs } from '#speech/engines/local/model-files.ts'
+import { runtimeEntry, runtimePackages, speechFolders } from '#speech/engines/local/package.ts'
+import { Recogniser } from '#speech/engines/local/recogniser.ts'
+import { engineFaults } from '#speech/engines/registry.ts'
+import { StartError } from '#start-error.ts'
+
+const usage = `
+Usage: ${commandLine('speech install')} [model] [--revision main] [--runtime]
+
+Installs the runtime of local speech recognition and a model of the hub (installer.hub_url), and
+verifies them. Default: ${defaultModel.name} (${defaultModel.megabytes} MB).
+--runtime: only the runtime, for a model in a folder of yours.`
+
+const loadMs = 120_000
+const silent = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** The command `speech install`. */
+export async function installSpeech(args: readonly string[]): Promise<number> {
+  const given = readModelArguments(args, {
+    usage,
+    options: {
+      revision: { type: 'string', default: 'main' },
+      runtime: { type: 'boolean', default: false },
+    },
+  })
+  if (given === null) return 0
+  const config = loadConfigFromProcess([upstreamFaults, engineFaults])
+  const folders = speechFolders(config)
+  const runtime = runtimeEntry(folders.runtime) ?? (await installRuntime(folders.runtime))
+  if (given.options.runtime) return 0
+  const { name, bytes } = await installFromHub(config, {
+    repository: given.model ?? defaultModel.name,
+    revision: given.options.revision,
+    files: modelGlobs,
+    choose: preferSmall,
+  })
+  const model = findModel(folders.models, name)
+  if (model === null) {
+    throw new StartError(
+      `${name} was installed but is no speech model: it has no encoder, decoder and tokens.`,
+    )
+  }
+  const recogniser = new Recogniser({
+    name: 'verification',
+    runtime,
+    model,
+    threads: 1,
+    loadMs,
+    idleMs: 0,
+    deps: { log: silent, environment: programEnvironment() },
+  })
+  try {
+    await recogniser.load()
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new StartError(`${name} was installed but does not work: ${reason}`)
+  } finally {
+    await recogniser.close()
+  }
+  process.stdout.write(
+    `${name} recognises ${model.languages.join(', ')} (${Math.round(bytes / 1e6)} MB). ` +
+      'A running gateway without [[engine]] uses it for new sessions.\n',
+  )
+  return 0
+}
+
+async function installRuntime(folder: string): Promise<string> {
+  const { platform, arch } = process
+  const packages = runtimePackages({ platform, arch })
+  if (packages.length === 0) {
+    throw new StartError(`There is no runtime of speech models for ${platform} on ${arch}.`)
+  }
+  await installPackages(folder, packages)
+  const entry = runtimeEntry(folder)
+  if (entry === null) throw new StartError(`The runtime was installed but is not in ${folder}.`)
+  return entry
+}
+
+/** Of each part the 8-bit version, if there is one. */
+function preferSmall(files: readonly RemoteFile[]): readonly RemoteFile[] {
+  const small = new Set(
+    files.flatMap(({ path }) => (path.endsWith('.int8.onnx') ? [path.slice(0, -10)] : [])),
+  )
+  return files.filter(
+    ({ path }) => path.endsWith('.int8.onnx') || !small.has(path.replace(/\.onnx$/, '')),
+  )
+}

@@ -1,0 +1,163 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { isBrowserMissing } from '#test/support/browser.ts'
+import { type ConsoleVisit, useConsole } from '#test/support/console.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'sluice-uploads-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+function fileNamed(name: string, content: string | Uint8Array): string {
+  const path = join(folder, name)
+  writeFileSync(path, content)
+  return path
+}
+
+async function upload({ page }: ConsoleVisit, path: string): Promise<void> {
+  const picker = await page.waitForSelector('.page input[type=file]')
+  // biome-ignore lint/suspicious/noExplicitAny: the handle has the type of its element only in a DOM
+  await (picker as any).uploadFile(path)
+}
+
+/** Everything that a form sends for this file is larger than one part. */
+const twoPartsBytes = 9 * 1024 * 1024
+
+/** The second part of an upload goes to an address that refuses it; counts the accepted parts. */
+const refuseSecondPart = `{
+  window.parts = []
+  const { open } = XMLHttpRequest.prototype
+  XMLHttpRequest.prototype.open = function (method, url) {
+    if (!url.endsWith('/parts')) return open.call(this, method, url)
+    const isRefused = parts.length === 1 && !window.wasRefused
+    if (isRefused) window.wasRefused = true
+    this.addEventListener('load', () => { if (this.status === 200) parts.push(url) })
+    return open.call(this, method, isRefused ? url.replace('parts', 'nowhere') : url)
+  }
+}`
+
+describe.skipIf(isBrowserMissing)('files and collections in a browser (needs chromium)', () => {
+  const { open: openPage } = useConsole()
+
+  test('a file is uploaded, moved, shared, renamed, deleted and restored', async () => {
+    const visited = await openPage()
+    const { page, faults, open, press, fill, shows, hides, expectAccessible } = visited
+    await open('/files', 'Files')
+    await shows('Nothing here yet')
+    await press('New folder')
+    await fill('Name', 'Reports')
+    await page.keyboard.press('Enter')
+    await shows('Folder Reports created')
+    await upload(visited, fileNamed('handbook.txt', 'Holiday may be carried over until March.'))
+    await shows('1 of 1 files uploaded')
+    await shows('In no collection')
+    await expectAccessible()
+
+    await press('Move handbook.txt')
+    await press('Reports')
+    await expectAccessible()
+    await press('Move here')
+    await hides('In no collection')
+    await page.click('.node-name a')
+    await shows('In no collection')
+    await press('Share handbook.txt')
+    await press('Everyone')
+    await shows('Shared with Everyone')
+    await expectAccessible()
+    await press('Close')
+    await press('Rename handbook.txt')
+    await fill('New name', 'guide.txt')
+    await page.keyboard.press('Enter')
+    await shows('Renamed to guide.txt')
+
+    await press('Delete guide.txt')
+    await press('Delete')
+    await shows('guide.txt deleted')
+    await page.click('.tree a[href*="view=trash"]')
+    await press('Restore guide.txt')
+    await shows('guide.txt restored')
+    await shows('The trash is empty')
+    await page.click('.tree a[href$="/files"]')
+    await fill('Search names', 'guide')
+    await shows('guide.txt')
+    expect(faults).toEqual([])
+    await page.close()
+  })
+
+  test('a large upload that fails says why, and a retry sends only the rest', async () => {
+    const visited = await openPage()
+    const { page, open, press, shows } = visited
+    await open('/files', 'Files')
+    await page.evaluate(refuseSecondPart)
+    await upload(visited, fileNamed('large.bin', new Uint8Array(twoPartsBytes)))
+    await shows('No such endpoint')
+    await press('Upload large.bin again')
+    await shows('1 of 1 files uploaded')
+    expect(await page.evaluate('parts.length')).toBe(2)
+    await page.close()
+  })
+
+  test('after a reload of the page an upload continues with its missing part', async () => {
+    const visited = await openPage()
+    const { page, open, shows, hides, expectAccessible } = visited
+    await open('/files', 'Files')
+    await page.evaluate(refuseSecondPart)
+    const path = fileNamed('interrupted.bin', new Uint8Array(twoPartsBytes))
+    await upload(visited, path)
+    await shows('No such endpoint')
+    await page.reload()
+    await shows('Choose these files again')
+    await expectAccessible()
+    await page.evaluate(refuseSecondPart)
+    await page.evaluate('window.wasRefused = true')
+    await upload(visited, path)
+    await shows('1 of 1 files uploaded')
+    await hides('Choose these files again')
+    expect(await page.evaluate('parts.length')).toBe(1)
+    await page.close()
+  })
+
+  test('a document of a collection is found, with the reasons, also after a reindex', async () => {
+    const visited = await openPage()
+    const { page, faults, open, press, fill, shows, expectAccessible } = visited
+    await open('/collections', 'Collections')
+    await shows('No collections yet')
+    await press('Create a collection')
+    await fill('Name', 'rules')
+    await expectAccessible()
+    await page.keyboard.press('Enter')
+    await shows('No documents yet')
+    await upload(visited, fileNamed('rules.txt', 'Travel costs are paid within two weeks.'))
+    await shows('RAG Available')
+    await expectAccessible()
+
+    await press('Search')
+    await fill('Question', 'Who pays travel costs?')
+    await page.keyboard.press('Enter')
+    await page.waitForFunction(`document.querySelector('mark')?.innerText === 'Travel'`)
+    await shows('Keywords')
+    await shows('Meaning')
+    await expectAccessible()
+
+    await press('Index')
+    await shows('Never reindexed')
+    await press('Reindex')
+    await fill('Tokens per passage', '300')
+    await press('Estimate')
+    await shows('1 files, about')
+    await press('Reindex')
+    await shows('The reindex has started')
+    await shows('Completed')
+    await shows('up to 300 tokens')
+    await expectAccessible()
+
+    await press('Members')
+    await press('Everyone')
+    await shows('Shared with Everyone')
+    await press('Delete')
+    await press('Delete')
+    await shows('No collections yet')
+    expect(faults).toEqual([])
+    await page.close()
+  })
+})
