@@ -114,7 +114,7 @@ describe.skipIf(serverUrl === undefined)('a database that hangs in the middle of
       held.release()
       for (const { events } of streams) {
         // While the database hangs.
-        await events.until(/response\.completed[\s\S]*\n\n/)
+        await events.until(/data: \[DONE\]\n\n/)
         const text = events.text()
         expect(text).toContain('second')
         checkStream(text)

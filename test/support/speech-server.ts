@@ -5,6 +5,7 @@ import type { Config } from '#config/schema.ts'
 import { createOpenSockets } from '#http/open-sockets.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
+import type { AdmitSpeech } from '#limits/speech.ts'
 import { speechEndpoints } from '#speech/endpoints.ts'
 import type { Engine } from '#speech/engine.ts'
 import { EnginePool } from '#speech/engines/pool.ts'
@@ -34,6 +35,7 @@ export type SpeechServerOptions = {
   readonly speech?: Partial<Config['speech']>
   readonly drain?: Partial<Config['drain']>
   readonly websocket?: Partial<Config['websocket']>
+  readonly admit?: AdmitSpeech
 }
 
 /** Uses the principals of `gateway`. */
@@ -64,6 +66,7 @@ export function startSpeechServer(
     languages: () => pool.languages,
     findEngine: (_, name) => pool.engines.find((engine) => engine.name === name),
     openRecognition: (request) => openRecognition({ pool, settings, log }, request),
+    admit: options.admit,
   })
   const { auth } = gateway.deps
   const app = new Elysia({ websocket: socketSettings(config) })

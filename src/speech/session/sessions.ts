@@ -112,9 +112,12 @@ export class SpeechSessions {
     this.#requireCapacity(principal.userId)
     const admitted = this.#admit?.(principal, 'session') ?? null
     let reservation = admitted instanceof Promise ? null : admitted
+    /** Once the session is over. */
+    let audioMs: number | null = null
     const span = startSpeechSpan(start)
     const session = new SpeechSession(this.#sessionDeps, start, (ending) => {
-      reservation?.settle(ending.stats?.audio_ms ?? 0)
+      audioMs = ending.stats?.audio_ms ?? 0
+      reservation?.settle(audioMs)
       this.#live.delete(session.id)
       reportEnding(session, ending)
       if (span !== null) endSpeechSpan(span, session, ending)
@@ -127,8 +130,8 @@ export class SpeechSessions {
       // The session starts meanwhile: a refusal ends it.
       admitted.then(
         (leased) => {
-          if (session.isOver()) leased?.settle(0)
-          else reservation = leased
+          if (audioMs === null) reservation = leased
+          else leased?.settle(audioMs)
         },
         (error: unknown) => session.fail(fromRequestError(error)),
       )

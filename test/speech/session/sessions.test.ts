@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { SpeechReservation } from '#limits/speech.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { openSpeech, pcmBytes, type SpeechClient } from '#test/support/speech-client.ts'
@@ -90,6 +91,23 @@ test('speech is transcribed in order, and the statistics add up', async () => {
     close_code: 1000,
     metadata: { call: 'a-1' },
   })
+})
+
+test('minutes count even if the session ends before the database has admitted it', async () => {
+  const admission = Promise.withResolvers<SpeechReservation>()
+  const settled: number[] = []
+  const slow = startSpeechServer(gateway, { admit: () => admission.promise })
+  try {
+    const client = await openSpeech(slow.port, { token })
+    await client.start()
+    say(client, bytes, 3_200)
+    const { stats } = await client.end()
+    admission.resolve({ settle: (audioMs) => settled.push(audioMs) })
+    await eventually('it is settled', () => settled.length > 0)
+    expect(settled).toEqual([stats.audio_ms])
+  } finally {
+    await slow.stop()
+  }
 })
 
 test('a final has words and times in seconds from the first sample', async () => {
