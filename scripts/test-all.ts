@@ -58,7 +58,8 @@ async function work(): Promise<void> {
     // Whole, so that no lines of others are between.
     process.stdout.write(await Bun.file(log).text())
     const name = group.length === 1 ? String(group[0]) : `${group.length} files`
-    console.log(`# ${name}: ${seconds(groupStartedMs)} s`)
+    const cpuS = Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1e6
+    console.log(`# ${name}: ${seconds(groupStartedMs)} s, CPU ${cpuS.toFixed(1)} s`)
     if (exitCode !== 0) failedGroups.push(`bun test --no-isolate ${group.join(' ')}`)
   }
 }

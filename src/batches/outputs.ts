@@ -12,7 +12,6 @@ export type OutputDeps = {
   files: Pick<Files, 'create' | 'claimContent'>
   storage: Pick<Storage, 'put'>
   config: { files: Pick<Config['files'], 'bytesMax'> }
-  now: () => Date
 }
 
 /** Answers in memory while an output is written; one answer may be longer. */
@@ -45,10 +44,8 @@ async function writeFile(deps: OutputDeps, batch: Batch, output: Output): Promis
   const first = await text.next()
   if (first.done === true) return
   const content = await put(deps, startingWith(first.value, text))
-  const { id, outputLifetimeS } = batch
+  const { id } = batch
   const isOutput = output.kind === 'completed'
-  const expiresAt =
-    outputLifetimeS === null ? null : new Date(deps.now().getTime() + outputLifetimeS * 1_000)
   await deps.files.create(
     { userId: batch.ownerId, groups: batch.groups },
     {
@@ -59,7 +56,7 @@ async function writeFile(deps: OutputDeps, batch: Batch, output: Output): Promis
       attributes: {},
       purpose: 'batch_output',
       collections: [],
-      expiresAt,
+      lifetimeS: batch.outputLifetimeS,
       onConflict: 'allow',
     },
     (transaction, fileId) =>

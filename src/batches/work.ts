@@ -31,6 +31,7 @@ export type BatchWorkDeps = Omit<AnswerLineDeps, 'retriesMax'> &
     onAnswered: (batch: Batch, answer: LineAnswer) => void
     onEnded: (batch: Batch) => void
     log: Pick<Log, 'info' | 'warn'>
+    now: () => Date
   }
 
 /** One job per batch: validates its input, and writes its outputs. */

@@ -35,7 +35,8 @@ export type NewFile = NewContent & {
   readonly purpose: string
   /** Names of collections to add it to, in the same transaction. */
   readonly collections: readonly string[]
-  readonly expiresAt: Date | null
+  /** From its creation; null: does not expire. */
+  readonly lifetimeS: number | null
   readonly onConflict: OnConflict
 }
 

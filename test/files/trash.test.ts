@@ -131,11 +131,11 @@ describe('permanent deletion', () => {
 
   test('happens when a file expires', async () => {
     const { gateway } = fixture
-    const expiresAt = new Date(Date.now() + 100 * hourMs)
-    const id = await gateway.upload(ann, fresh('file'), { expiresAt })
+    const id = await gateway.upload(ann, fresh('file'), { lifetimeS: 360_000 })
     const { body } = await gateway.send(ann, `/v1/files/${id}`)
-    expect(body['expires_at_iso']).toBe(expiresAt.toISOString())
-    expect(body['expires_at']).toBe(Math.floor(expiresAt.getTime() / 1_000))
+    const createdMs = Date.parse(String(body['created_at_iso']))
+    expect(body['expires_at_iso']).toBe(new Date(createdMs + 100 * hourMs).toISOString())
+    expect(body['expires_at']).toBe(Number(body['created_at']) + 360_000)
     await gateway.sweep()
     expect(outcome(await gateway.send(ann, `/v1/files/${id}`))).toBe('200')
     gateway.pass(101 * hourMs)

@@ -158,7 +158,7 @@ export async function startSettingsGateway(
       serviceDesk,
       audit: createAudit({ database, now }),
     }),
-    ...uploadEndpoints({ ...createReceiver({ files, storage, settings, config }), files, now }),
+    ...uploadEndpoints({ ...createReceiver({ files, storage, settings, config }), files }),
     ...fileShareEndpoints({ shares, settings }),
     ...rerankEndpoints({
       rerankers,

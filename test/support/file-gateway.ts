@@ -162,7 +162,7 @@ async function newFile(
     attributes: {},
     purpose: 'user_data',
     collections: [],
-    expiresAt: null,
+    lifetimeS: null,
     onConflict: 'fail',
     content: await storage.put(bytesOf(text), { bytesMax: 1_000_000 }),
     ...fields,

@@ -26,14 +26,13 @@ import { parseUploadFields, uploadFields } from './upload-fields.ts'
 export type UploadEndpointsDeps = {
   files: Pick<Files, 'create' | 'find' | 'replaceContent'>
   receive: Receiver['receive']
-  now: () => Date
 }
 
 const raw = { what: 'file', formField: null, acceptsRaw: true } as const
 const formOrRaw = { ...raw, formField: 'file' } as const
 
 /** Uploads stream to the storage; no content is held in memory. */
-export function uploadEndpoints({ files, receive, now }: UploadEndpointsDeps): Endpoint[] {
+export function uploadEndpoints({ files, receive }: UploadEndpointsDeps): Endpoint[] {
   return [
     endpoint({
       method: 'POST',
@@ -70,7 +69,7 @@ longer, see \`retrieval_status\`. An aborted upload leaves nothing behind.`,
       async handle({ query, context, request }) {
         const principal = actingPrincipal(context)
         const upload = await receive(request, { ...formOrRaw, userId: principal.userId })
-        const { name, ...fields } = parseUploadFields(upload.fields ?? query, now())
+        const { name, ...fields } = parseUploadFields(upload.fields ?? query)
         const fileName = name ?? upload.filename
         if (fileName === null) {
           throw new AppError('unprocessable', 'The file needs a name.', { param: 'name' })

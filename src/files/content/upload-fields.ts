@@ -51,7 +51,7 @@ export const uploadFields = Type.Object({
 })
 
 /** Throws a 422 that names the field. */
-export function parseUploadFields(fields: ReadonlyMap<string, string>, now: Date): UploadFields {
+export function parseUploadFields(fields: ReadonlyMap<string, string>): UploadFields {
   for (const field of fields.keys()) {
     if (field === 'folder_path') throw folderPathRemoved()
     if (field !== 'file' && !Object.hasOwn(uploadFields.properties, field)) {
@@ -67,7 +67,7 @@ export function parseUploadFields(fields: ReadonlyMap<string, string>, now: Date
     collections: parseJsonField(fields, 'collections', [], parseCollections),
     purpose: options.purpose,
     onConflict: options.on_conflict ?? (fields.has('purpose') ? 'allow' : 'fail'),
-    expiresAt: expiryOf(options, now),
+    lifetimeS: lifetimeOf(options),
   }
 }
 
@@ -99,10 +99,10 @@ function parseCollections(value: unknown): string[] {
   return [...new Set(value)]
 }
 
-function expiryOf(options: Static<typeof optionFields>, now: Date): Date | null {
+function lifetimeOf(options: Static<typeof optionFields>): number | null {
   const { 'expires_after[anchor]': anchor, 'expires_after[seconds]': seconds } = options
   if (anchor === undefined && seconds === undefined) return null
   if (anchor === undefined) throw refusedField('expires_after[anchor]', 'must be created_at')
   if (seconds === undefined) throw refusedField('expires_after[seconds]', 'is required')
-  return new Date(now.getTime() + seconds * 1000)
+  return seconds
 }

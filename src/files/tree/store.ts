@@ -200,13 +200,14 @@ export async function insertNode(
 export async function insertFile(
   handle: Handle,
   id: string,
-  file: NewContent & { attributes: Attributes; purpose: string; expiresAt: Date | null },
+  file: NewContent & { attributes: Attributes; purpose: string; lifetimeS: number | null },
 ): Promise<void> {
   await handle.execute(sql`
     insert into file (node_id, bytes, mime_type, sha256, attributes, purpose, expires_at)
-    values (${id}::uuid, ${file.content.bytes}::bigint, ${file.mimeType}, ${file.content.sha256},
+    select id, ${file.content.bytes}::bigint, ${file.mimeType}, ${file.content.sha256},
       ${JSON.stringify(file.attributes)}::jsonb, ${file.purpose},
-      ${file.expiresAt?.toISOString() ?? null}::timestamptz)`)
+      created_at + ${file.lifetimeS}::float8 * interval '1 second'
+    from node where id = ${id}::uuid`)
 }
 
 /** Copies the content and attributes; the copy does not expire. */

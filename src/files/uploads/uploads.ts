@@ -187,8 +187,7 @@ export function createUploads({ files, storage, settings, receiver, now, ...deps
             attributes: {},
             purpose,
             collections: [],
-            expiresAt:
-              fileLifetimeS === null ? null : new Date(now().getTime() + fileLifetimeS * 1_000),
+            lifetimeS: fileLifetimeS,
             onConflict: 'allow',
             content,
             mimeType: await detectMimeType(content.head, filename),

@@ -145,7 +145,7 @@ export async function startIngestHarness(
         attributes: {},
         purpose: 'user_data',
         collections: ['docs'],
-        expiresAt: null,
+        lifetimeS: null,
         onConflict: 'rename',
       })
       return id

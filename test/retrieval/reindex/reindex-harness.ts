@@ -198,7 +198,7 @@ export async function startReindexHarness(
         attributes: {},
         purpose: 'user_data',
         collections: into,
-        expiresAt: null,
+        lifetimeS: null,
         onConflict: 'fail',
       })
       return id
