@@ -3,7 +3,7 @@ import { clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
 import { commandLine } from './lib/own-program.ts'
 import { localUrl } from './lib/reachable-host.ts'
-import { missingEngineLines } from './local-engines.ts'
+import { missingRuntimeLines } from './local-runtimes.ts'
 import { codeSessionS } from './sessions/start-codes.ts'
 
 /** Printed at the start without an identity provider: a link that logs in, a token and a working request. */
@@ -22,7 +22,7 @@ export async function renderGreeting(
   const link = config.console.enabled
     ? `\n\nConsole (this link logs in once): ${origin}/console/#code=${code}`
     : ''
-  const missing = missingEngineLines(config)
+  const missing = missingRuntimeLines(config)
   const engines =
     missing.length === 0 ? '' : `\n\nNot installed on this machine yet:\n${missing.join('\n')}`
   return `

@@ -4,18 +4,15 @@ import { packageFault } from '#inference/upstreams/llama/package.ts'
 import { installFromHub, readModelArguments } from '#installer/install-command.ts'
 import { commandLine } from '#lib/own-program.ts'
 import { engineFaults } from '#speech/engines/registry.ts'
-import { chooseGguf } from './gguf-models.ts'
+import { chooseGguf, defaultModel } from './gguf-models.ts'
 import { llamaFolder } from './llama-config.ts'
 import { installLlama } from './llama-install.ts'
-
-/** 640 MB: it answers on a laptop without a GPU, calls tools and knows many languages. */
-export const defaultModel = 'Qwen/Qwen3-0.6B-GGUF'
 
 const usage = `
 Usage: ${commandLine('model install')} [model] [--file GLOB] [--revision main]
 
 Installs the runtime of local models, if it is missing, and a GGUF model of the hub
-(installer.hub_url). Default: ${defaultModel}. Of several quantisations it takes
+(installer.hub_url). Default: ${defaultModel.name}. Of several quantisations it takes
 Q4_K_M or the next one to it; --file selects another: --file '*Q8_0*'.`
 
 /** The command `model install`. */
@@ -29,7 +26,7 @@ export async function installModel(args: readonly string[]): Promise<number> {
   const config = loadConfigFromProcess([upstreamFaults, engineFaults])
   if (packageFault(llamaFolder(config)) !== null) await installLlama([])
   const { name, bytes } = await installFromHub(config, {
-    repository: given.model ?? defaultModel,
+    repository: given.model ?? defaultModel.name,
     revision,
     files: [file ?? '*.gguf'],
     ...(file === undefined ? { choose: chooseGguf } : {}),

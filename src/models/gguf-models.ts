@@ -19,6 +19,9 @@ export async function ggufModels(installed: InstalledModels): Promise<readonly L
   })
 }
 
+/** It answers on a laptop without a GPU, calls tools and knows many languages. */
+export const defaultModel = { name: 'Qwen/Qwen3-0.6B-GGUF', bytes: 640_000_000 } as const
+
 /** Quantisations, the best compromise of size and quality first. */
 const preferred = [/q4_k_m/i, /q4_k/i, /q4/i, /q5/i, /q6/i, /q8/i]
 

@@ -2,14 +2,10 @@ import { readOptions } from '#config/arguments.ts'
 import { loadConfigFromProcess } from '#config/load.ts'
 import { upstreamFaults } from '#inference/upstreams/index.ts'
 import { loadPackage } from '#inference/upstreams/llama/child-model.ts'
-import {
-  entryPath,
-  packageName,
-  packageVersion,
-  platformPackages,
-} from '#inference/upstreams/llama/package.ts'
-import { installPackages } from '#install-packages.ts'
+import { entryPath, packageName, packageVersion } from '#inference/upstreams/llama/package.ts'
+import { installRuntime } from '#install-packages.ts'
 import { commandLine } from '#lib/own-program.ts'
+import { llamaPackages, localRuntime } from '#local-runtimes.ts'
 import { engineFaults } from '#speech/engines/registry.ts'
 import { StartError } from '#start-error.ts'
 import { llamaFolder } from './llama-config.ts'
@@ -30,22 +26,15 @@ export async function installLlama(args: readonly string[]): Promise<number> {
   })
   if (options === null) return 0
   const { gpu } = options
-  const folder = llamaFolder(loadConfigFromProcess([upstreamFaults, engineFaults]))
-  await installPackages(folder, packagesFor(gpu))
+  const config = loadConfigFromProcess([upstreamFaults, engineFaults])
+  const folder = llamaFolder(config)
+  await installRuntime({ ...localRuntime(config, 'llama'), packages: llamaPackages(gpu) })
   const processor = await verify(folder, gpu)
   process.stdout.write(
     `${packageName} ${packageVersion} is in ${folder} and runs models on the ${processor}.\n` +
       'Installed GGUF models are available from now on; a running gateway detects it.\n',
   )
   return 0
-}
-
-function packagesFor(withGpu: boolean): readonly string[] {
-  const { platform, arch } = process
-  const parts = platformPackages({ platform, arch }, withGpu)
-  if (parts.length === 0)
-    throw new StartError(`There is no ${packageName} for ${platform} on ${arch}.`)
-  return [packageName, ...parts].map((name) => `${name}@${packageVersion}`)
 }
 
 async function verify(folder: string, gpu: boolean): Promise<string> {

@@ -1,20 +1,14 @@
-import { readdirSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
 import { computeEnvironment, loadConfigFromProcess } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { upstreamFaults } from '#inference/upstreams/index.ts'
 import { createOnnx } from '#inference/upstreams/onnx/adapter.ts'
-import {
-  binariesPath,
-  packageFault,
-  packageName,
-  packageVersion,
-} from '#inference/upstreams/onnx/package.ts'
-import { installPackages } from '#install-packages.ts'
+import { packageFault } from '#inference/upstreams/onnx/package.ts'
+import { installRuntime } from '#install-packages.ts'
 import { installFromHub, readModelArguments } from '#installer/install-command.ts'
 import { createLayout, modelsFolder } from '#installer/layout.ts'
 import { createLibrary } from '#installer/library.ts'
 import { commandLine } from '#lib/own-program.ts'
+import { localRuntime } from '#local-runtimes.ts'
 import { engineFaults } from '#speech/engines/registry.ts'
 import { StartError } from '#start-error.ts'
 import { onnxFolder } from './onnx-config.ts'
@@ -41,7 +35,7 @@ export async function installEmbedding(args: readonly string[]): Promise<number>
   const { reranker, revision } = given.options
   const repository = given.model ?? defaultModels[reranker ? 'rerank' : 'embed']
   const config = loadConfigFromProcess([upstreamFaults, engineFaults])
-  await installRuntime(onnxFolder(config))
+  if (packageFault(onnxFolder(config)) !== null) await installRuntime(localRuntime(config, 'embed'))
   const installed = await installFromHub(config, {
     repository,
     revision,
@@ -51,25 +45,6 @@ export async function installEmbedding(args: readonly string[]): Promise<number>
   const description = await verify(config, installed.name)
   process.stdout.write(`${description}\nA running gateway detects it within a minute.\n`)
   return 0
-}
-
-/** Installs the runtime without the libraries of other platforms, which are four fifths of it. */
-export async function installRuntime(folder: string): Promise<void> {
-  if (packageFault(folder) === null) return
-  await installPackages(folder, [`${packageName}@${packageVersion}`])
-  const binaries = binariesPath(folder)
-  const { platform, arch } = process
-  for (const name of readdirSync(binaries)) {
-    if (name !== platform) rmSync(join(binaries, name), { recursive: true })
-  }
-  const own = join(binaries, platform)
-  const processors = readdirSync(binaries).includes(platform) ? readdirSync(own) : []
-  for (const name of processors) {
-    if (name !== arch) rmSync(join(own, name), { recursive: true })
-  }
-  if (!processors.includes(arch)) {
-    throw new StartError(`There is no ${packageName} for ${platform} on ${arch}.`)
-  }
 }
 
 /** Runs the model once; returns what it is. */

@@ -6,10 +6,18 @@ export const defaultModels = {
   rerank: 'cross-encoder/mmarco-mMiniLMv2-L12-H384-v1',
 } as const
 
-/** The files that a model may have; `chooseWeights` selects one file of weights. */
-export const onnxFiles: readonly string[] = [
+/** The weights of the default embedding model. */
+export const defaultWeights = 'onnx/model_quantized.onnx'
+
+/** The files that a model may have besides its weights. */
+export const onnxSettings: readonly string[] = [
   ...['config.json', 'tokenizer.json', 'tokenizer_config.json', 'sluice.json'],
   ...['sentence_bert_config.json', 'config_sentence_transformers.json', '1_Pooling/config.json'],
+]
+
+/** The files that a model may have; `chooseWeights` selects one file of weights. */
+export const onnxFiles: readonly string[] = [
+  ...onnxSettings,
   ...['*.onnx', 'onnx/*.onnx', '*.onnx_data', 'onnx/*.onnx_data'],
 ]
 

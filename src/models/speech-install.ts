@@ -1,11 +1,12 @@
 import { loadConfigFromProcess, programEnvironment } from '#config/load.ts'
 import { upstreamFaults } from '#inference/upstreams/index.ts'
-import { installPackages } from '#install-packages.ts'
+import { installRuntime } from '#install-packages.ts'
 import { installFromHub, readModelArguments } from '#installer/install-command.ts'
 import type { RemoteFile } from '#installer/sources/source.ts'
 import { commandLine } from '#lib/own-program.ts'
+import { localRuntime } from '#local-runtimes.ts'
 import { defaultModel, findModel, modelGlobs } from '#speech/engines/local/model-files.ts'
-import { runtimeEntry, runtimePackages, speechFolders } from '#speech/engines/local/package.ts'
+import { runtimeEntry, speechFolders } from '#speech/engines/local/package.ts'
 import { Recogniser } from '#speech/engines/local/recogniser.ts'
 import { engineFaults } from '#speech/engines/registry.ts'
 import { StartError } from '#start-error.ts'
@@ -32,7 +33,11 @@ export async function installSpeech(args: readonly string[]): Promise<number> {
   if (given === null) return 0
   const config = loadConfigFromProcess([upstreamFaults, engineFaults])
   const folders = speechFolders(config)
-  const runtime = runtimeEntry(folders.runtime) ?? (await installRuntime(folders.runtime))
+  if (runtimeEntry(folders.runtime) === null) await installRuntime(localRuntime(config, 'speech'))
+  const runtime = runtimeEntry(folders.runtime)
+  if (runtime === null) {
+    throw new StartError(`The runtime was installed but is not in ${folders.runtime}.`)
+  }
   if (given.options.runtime) return 0
   const { name, bytes } = await installFromHub(config, {
     repository: given.model ?? defaultModel.name,
@@ -68,18 +73,6 @@ export async function installSpeech(args: readonly string[]): Promise<number> {
       'A running gateway without [[engine]] uses it for new sessions.\n',
   )
   return 0
-}
-
-async function installRuntime(folder: string): Promise<string> {
-  const { platform, arch } = process
-  const packages = runtimePackages({ platform, arch })
-  if (packages.length === 0) {
-    throw new StartError(`There is no runtime of speech models for ${platform} on ${arch}.`)
-  }
-  await installPackages(folder, packages)
-  const entry = runtimeEntry(folder)
-  if (entry === null) throw new StartError(`The runtime was installed but is not in ${folder}.`)
-  return entry
 }
 
 /** Of each part the 8-bit version, if there is one. */

@@ -9,8 +9,8 @@ import type { SpeechFolders } from '#speech/engines/engine-kind.ts'
  * The runtime of local speech recognition: sherpa-onnx with ONNX Runtime, 32 MB. It is not a
  * dependency; `speech install` puts it into a folder of its own.
  */
-const packageName = 'sherpa-onnx-node'
-const packageVersion = '1.13.8'
+export const packageName = 'sherpa-onnx-node'
+export const packageVersion = '1.13.8'
 export const installCommand = commandLine('speech install')
 
 /** Absolute, because the process of a model has another working directory. */
