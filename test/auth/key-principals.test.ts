@@ -1,18 +1,20 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
 import { credentialsCachedMax } from '#auth/credentials.ts'
 import { createGroupRights, type GroupRights } from '#auth/groups.ts'
 import { createApiKey, hashApiKey, maskApiKey } from '#auth/key-format.ts'
 import { createKeyPrincipals, type KeyPrincipals } from '#auth/key-principals.ts'
 import { userIdOf } from '#auth/principal.ts'
 import { createAuthStore } from '#auth/store.ts'
+import { appUser } from '#db/schema/auth.ts'
 import { AppError } from '#lib/errors.ts'
-import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { endPassedTime, passTime } from '#test/support/passing-time.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
+import { openRecordedDatabase, type RecordedDatabase } from '#test/support/recorded-statements.ts'
 
 const now = () => new Date()
-let database: TestDatabase
+let database: RecordedDatabase
 let groups: GroupRights
 let keys: KeyPrincipals
 let lookUps = 0
@@ -25,7 +27,7 @@ let unknownKeys: KeyPrincipals
 let unknownLookUps = 0
 
 beforeAll(async () => {
-  database = await openTestDatabase()
+  database = await openRecordedDatabase()
   const store = createAuthStore(database)
   groups = await createGroupRights({ load: store.loadGroups, log: quietLog })
   unknownKeys = createKeyPrincipals({
@@ -77,18 +79,22 @@ beforeEach(() => {
   })
 })
 
-async function addKey(): Promise<{ id: string; key: string }> {
+async function addKey(
+  subject = 'ann',
+  expiresAt: Date | null = null,
+): Promise<{ id: string; key: string }> {
   const key = createApiKey()
   const id = Bun.randomUUIDv7()
+  const userId = userIdOf(subject)
   await createAuthStore(database).addKey(
     {
       id,
-      userId: userIdOf('ann'),
-      owner: { userId: userIdOf('ann'), subject: 'ann', kind: 'user' },
+      userId,
+      owner: { userId, subject, kind: 'user' },
       name: 'k',
       hash: hashApiKey(key, undefined),
       masked: maskApiKey(key),
-      expiresAt: null,
+      expiresAt,
       createdAt: now(),
     },
     1_000,
@@ -153,6 +159,46 @@ test('a malformed key is never looked up', async () => {
   const key = createApiKey()
   await expect(keys.authenticate(`${key.slice(0, -1)}!`)).rejects.toThrow('not valid')
   expect(lookUps).toBe(0)
+})
+
+test('every refused key costs one lookup with the same statement, and none when it is repeated', async () => {
+  const store = createAuthStore(database)
+  const revoked = await addKey()
+  await store.revokeKey({ userId: userIdOf('ann'), keyId: revoked.id }, now(), async () => {})
+  const rotated = await addKey()
+  const newSecret = createApiKey()
+  const secret = { hash: hashApiKey(newSecret, undefined), masked: maskApiKey(newSecret) }
+  await store.rotateKey(
+    { userId: userIdOf('ann'), keyId: rotated.id },
+    { ...secret, rotatedAt: now(), previousExpiresAt: now() },
+    async () => {},
+  )
+  const expired = await addKey('ann', new Date(now().getTime() - 1_000))
+  const disabled = await addKey('dan')
+  await database.drizzle
+    .update(appUser)
+    .set({ disabledAt: now() })
+    .where(eq(appUser.subject, 'dan'))
+  const refused = {
+    unknown: createApiKey(),
+    revoked: revoked.key,
+    'replaced by its rotation': rotated.key,
+    expired: expired.key,
+    'of a disabled user': disabled.key,
+  }
+  const statementsOf = async (key: string) => {
+    const { statements } = await database.statementsOf(async () => {
+      await expect(keys.authenticate(key)).rejects.toMatchObject({ kind: 'invalid_api_key' })
+      await keys.close()
+    })
+    return statements
+  }
+  const [lookUp] = await statementsOf(createApiKey())
+  expect(lookUp).toContain('"api_key"')
+  for (const [kind, key] of Object.entries(refused)) {
+    expect([kind, await statementsOf(key)]).toEqual([kind, [lookUp ?? '']])
+    expect([kind, await statementsOf(key)]).toEqual([kind, []])
+  }
 })
 
 test('a key is evicted by its id, by its owner, or with all others', async () => {

@@ -34,10 +34,10 @@ export async function checkEndpoint(
   await holdsAsync(requestsOf(endpoint, kind, checked.ids), check, runs)
 }
 
-async function send(
+export async function send(
   { method }: Endpoint,
   { path, headers, body }: EndpointRequest,
-  { gateway, bearer }: Checked,
+  { gateway, bearer }: Pick<Checked, 'gateway' | 'bearer'>,
 ): Promise<Answer> {
   const response = await fetch(gateway.url + path, {
     method,

@@ -33,6 +33,21 @@ export function requestsOf(
     .map(({ path, query, content }) => ({ path: path + query, ...content }))
 }
 
+/** The resource whose id is in the path: the part before its first parameter. */
+export function resourceOf({ path }: Endpoint): string | undefined {
+  return /^(?:\/[^:/]+)*\/([^:/]+)\/:/.exec(path)?.[1]
+}
+
+/** Valid requests to an endpoint for the resource with this id. */
+export function requestsFor(
+  endpoint: Endpoint,
+  id: string,
+  ids: KnownIds,
+): fc.Arbitrary<EndpointRequest> {
+  const path = endpoint.path.replaceAll(/:\w+|\*/g, id)
+  return contentOf(endpoint, 'valid', ids).map((content) => ({ path, ...content }))
+}
+
 function pathOf({ path }: Endpoint, kind: Kind, ids: KnownIds): fc.Arbitrary<string> {
   const steps = path.split('/').slice(1)
   const parts = steps.map((step, index) => {

@@ -1,8 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import fc from 'fast-check'
 import { listEndpoints } from '#app.ts'
+import { fileIndex } from '#db/schema/retrieval.ts'
+import { eventually } from '#test/support/eventually.ts'
 import { startGateway } from '#test/support/gateway.ts'
-import { checkEndpoint, inOrder, isAdministrative } from './endpoint-checks.ts'
-import type { Kind, KnownIds } from './endpoint-requests.ts'
+import { openRecordedDatabase } from '#test/support/recorded-statements.ts'
+import { checkEndpoint, inOrder, isAdministrative, send } from './endpoint-checks.ts'
+import { type Kind, requestsFor, resourceOf } from './endpoint-requests.ts'
 import { canary, fillTenant, mergeIds } from './tenants.ts'
 
 /**
@@ -12,18 +17,50 @@ import { canary, fillTenant, mergeIds } from './tenants.ts'
 const runs: Readonly<Record<Kind, number>> = { valid: 6, spoilt: 12, broken: 5 }
 const kinds: readonly Kind[] = ['valid', 'spoilt', 'broken']
 
-const gateway = await startGateway()
+const database = await openRecordedDatabase()
+const gateway = await startGateway({ database })
 const endpoints = listEndpoints(gateway.deps).filter((endpoint) => !isAdministrative(endpoint))
 const statuses: Record<Kind, number[]> = { valid: [], spoilt: [], broken: [] }
-let bearer: string
-let ids: KnownIds
+const bearer = await gateway.token(['users'], 'mallory')
+const alice = await gateway.token(['users'], 'alice')
+const theirs = await fillTenant(gateway, alice, canary)
+const mine = await fillTenant(gateway, bearer, 'mine')
+const ids = mergeIds([theirs, mine])
 
-beforeAll(async () => {
-  bearer = await gateway.token(['users'], 'mallory')
-  const victim = await fillTenant(gateway, await gateway.token(['users'], 'alice'), canary)
-  ids = mergeIds([victim, await fillTenant(gateway, bearer, 'mine')])
+afterAll(async () => {
+  await gateway.stop()
+  await database.close()
 })
-afterAll(() => gateway.stop())
+
+describe('resources of another user and absent ones cost the same statements', () => {
+  const named = endpoints.filter((endpoint) => theirs[resourceOf(endpoint) ?? ''] !== undefined)
+  let lookUps = 0
+
+  beforeAll(() => eventually('the files are indexed', async () => (await filesInWork()) === 0))
+
+  test.each(inOrder(named))('%s', async (_, endpoint) => {
+    const id = theirs[resourceOf(endpoint) ?? ''] ?? ''
+    const ask = async (asked: string, seed: number) => {
+      const requests = requestsFor(endpoint, asked, mergeIds([mine]))
+      const [request] = fc.sample(requests, { seed, numRuns: 1 })
+      if (request === undefined) throw new Error('fast-check makes no request')
+      return database.statementsOf(async () => {
+        const { status, text } = await send(endpoint, request, { gateway, bearer })
+        return { status, text: text.replaceAll(asked, 'ID') }
+      }, asked)
+    }
+    for (const seed of [1, 2, 3]) {
+      const absent = id.slice(0, -12) + crypto.randomUUID().slice(-12)
+      const denied = await ask(id, seed)
+      expect(await ask(absent, seed)).toEqual(denied)
+      lookUps += denied.statements.length
+    }
+  })
+
+  test('and most of them are looked up', () => {
+    expect(lookUps).toBeGreaterThan(named.length)
+  })
+})
 
 describe.each(kinds)('%s requests', (kind) => {
   test.each(inOrder(endpoints))('%s', async (_, endpoint) => {
@@ -37,3 +74,11 @@ test('some valid requests succeed, and most spoilt ones do not', () => {
   expect(successes('valid') / statuses.valid.length).toBeGreaterThan(0.2)
   expect(successes('spoilt') / statuses.spoilt.length).toBeLessThan(0.3)
 })
+
+async function filesInWork(): Promise<number> {
+  const { length } = await database.drizzle
+    .select({ id: fileIndex.fileId })
+    .from(fileIndex)
+    .where(eq(fileIndex.state, 'pending'))
+  return length
+}
