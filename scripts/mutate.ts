@@ -5,6 +5,9 @@
  * Stryker has no runner for Bun's tests, and its command runner runs all tests for every mutant. Here
  * a mutant meets the test files that execute its line, those closest to its file first. Survivors are
  * type-checked, because `bun run check` does so too.
+ *
+ * The load of the machine does not change the score: a failure counts only if the same tests pass
+ * without the mutant right afterwards, and a time limit only if they are not slow without it either.
  */
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,8 +20,14 @@ import { listMutants, type Mutant } from './mutants.ts'
 /** A run may take this many times as long as the same tests without a mutant, and the grace. */
 const slowdownMax = 5
 const graceMs = 30_000
-/** For a test file without a mutant. */
+/** For test files without a mutant. */
 const cleanMs = 600_000
+/** Tests without a mutant that fail so often are left out. */
+const cleanAttempts = 2
+/** A late run is repeated with a longer limit, as the machine may have become slower. */
+const mutantAttempts = 3
+/** How Bun names the file of the results that follow. */
+const fileHeading = /^(test\/\S+\.test\.ts):$/gm
 /** Most mutants fail the closest tests, so few meet the others. */
 const batchFiles = [3, 6, Number.POSITIVE_INFINITY]
 
@@ -111,24 +120,51 @@ async function work(tree: string): Promise<void> {
 
 /** Null if no test notices. */
 async function runMutant(mutant: Mutant, tree: string) {
-  const { file } = mutant
-  const files = closestTests(tests, file).slice(0, Number(options.files)).values()
+  const files = closestTests(tests, mutant.file).slice(0, Number(options.files)).values()
   for (const count of batchFiles) {
-    let limitMs = graceMs
+    let batchMs = 0
     const batch: string[] = []
     for (const test of files) {
       const clean = await measureClean(test, tree)
       if (clean === null || !mayExecute(test, clean, mutant)) continue
-      limitMs += clean.durationMs * slowdownMax
+      batchMs += clean.durationMs
       if (batch.push(test) === count) break
     }
     if (batch.length === 0) break
-    fs.writeFileSync(join(tree, file), mutatedText(mutant))
-    const exitCode = await runTests(batch, tree, limitMs)
-    fs.writeFileSync(join(tree, file), read(file))
-    if (exitCode !== 0) return exitCode === null ? 'time limit' : 'failing test'
+    const outcome = await runBatch(mutant, tree, { batch, batchMs })
+    if (outcome !== null) return outcome
   }
   return null
+}
+
+/** What these tests, which need `batchMs` without the mutant, show; null if they do not notice it. */
+async function runBatch(
+  mutant: Mutant,
+  tree: string,
+  { batch, batchMs }: { readonly batch: readonly string[]; readonly batchMs: number },
+) {
+  const { file } = mutant
+  let rest = batch
+  let limitMs = limitOf(batchMs)
+  for (let attempt = 0; attempt < mutantAttempts && rest.length > 0; attempt++) {
+    fs.writeFileSync(join(tree, file), mutatedText(mutant))
+    const { result, lastFile } = await runTests(rest, tree, limitMs)
+    fs.writeFileSync(join(tree, file), read(file))
+    if (result === 'passed') return null
+    const isLate = result === 'late'
+    const failed = isLate ? rest : rest.filter((test) => test === (lastFile ?? test))
+    const cleanDurationMs = await runClean(failed, tree)
+    if (cleanDurationMs === null) rest = rest.filter((test) => !failed.includes(test))
+    else if (!isLate) return 'failing test'
+    else if (limitOf(cleanDurationMs) <= limitMs) return 'time limit'
+    else limitMs = limitOf(cleanDurationMs)
+    console.error(`without the mutant too, ${failed.join(' ')}: ${describe(mutant)}`)
+  }
+  return null
+}
+
+function limitOf(cleanDurationMs: number): number {
+  return graceMs + cleanDurationMs * slowdownMax
 }
 
 /** The lines that child processes execute are unknown. */
@@ -146,17 +182,25 @@ function measureClean(file: string, tree: string): Promise<Clean | null> {
   const measure = async () => {
     const folder = fs.mkdtempSync(join(copies, 'lines-'))
     const coverage = ['--coverage', '--coverage-reporter=lcov', `--coverage-dir=${folder}`]
-    const startedMs = performance.now()
-    if ((await runTests([...coverage, file], tree, cleanMs)) === 0) {
-      const report = fs.readFileSync(join(folder, 'lcov.info'), 'utf8')
-      return { durationMs: performance.now() - startedMs, unexecuted: unexecutedLines(report) }
-    }
-    console.log(`${file} fails without a mutant`)
-    return null
+    const durationMs = await runClean([...coverage, file], tree)
+    if (durationMs === null) return null
+    const report = fs.readFileSync(join(folder, 'lcov.info'), 'utf8')
+    return { durationMs, unexecuted: unexecutedLines(report) }
   }
   const result = clean.get(file) ?? measure()
   clean.set(file, result)
   return result
+}
+
+/** How long these tests take without a mutant; null if they fail. */
+async function runClean(args: readonly string[], tree: string): Promise<number | null> {
+  for (let attempt = 0; attempt < cleanAttempts; attempt++) {
+    const startedMs = performance.now()
+    const { result } = await runTests(args, tree, cleanMs)
+    if (result === 'passed') return performance.now() - startedMs
+  }
+  console.log(`fails without a mutant: ${args.at(-1)}`)
+  return null
 }
 
 /** Of each file of an LCOV report. */
@@ -170,13 +214,15 @@ function unexecutedLines(report: string): Map<string, Set<number>> {
   return files
 }
 
-/** The exit code of `bun test`; null after the time limit. */
+/** Runs tests until the first failure, whose file is then the last one. */
 async function runTests(args: readonly string[], cwd: string, limitMs: number) {
   const isFast = args.every((arg) => arg.startsWith('--') || fastFiles.has(arg))
+  // Not a pipe: processes that outlive their test would keep it open.
+  const output = `${cwd}.log`
   const child = Bun.spawn([process.execPath, 'test', '--bail', ...args], {
     cwd,
     env: { ...process.env, ...(isFast ? fast : {}) },
-    stdio: ['ignore', 'ignore', 'ignore'],
+    stdio: ['ignore', 'ignore', Bun.file(output)],
     // A process group of its own: tests start processes.
     detached: true,
   })
@@ -190,7 +236,9 @@ async function runTests(args: readonly string[], cwd: string, limitMs: number) {
   await child.exited
   clearTimeout(timer)
   running.delete(child)
-  return isLate ? null : (child.exitCode ?? 1)
+  const result = isLate ? 'late' : child.exitCode === 0 ? 'passed' : 'failed'
+  const headings = [...fs.readFileSync(output, 'utf8').matchAll(fileHeading)]
+  return { result, lastFile: headings.at(-1)?.[1] ?? null } as const
 }
 
 /** Checks one changed file at a time, as the whole project takes a minute for each mutant. */

@@ -71,7 +71,7 @@ test('the test of a file precedes those of its folder, and these precede all oth
   ])
 })
 
-test('the command lists what neither a test nor the compiler notices', async () => {
+test('the command lists what neither a test nor the compiler notices, whatever else begins to fail', async () => {
   const project = createProject({
     'package.json': '{ "type": "module" }',
     'src/fee.ts': source,
@@ -79,10 +79,21 @@ test('the command lists what neither a test nor the compiler notices', async () 
 import { fee } from '../src/fee.ts'
 test('fees', () => expect([fee(5), fee(6), fee(70)]).toEqual([0, 9, 5]))
 `,
+    // Passes once, with or without a mutant.
+    'test/src/fee.test.ts': `import { expect, test } from 'bun:test'
+import { mkdirSync } from 'node:fs'
+import { fee } from '../../src/fee.ts'
+test('a fee', () => expect([fee(5), fee(6), mkdirSync(process.env.PASSED_ONCE)]).toHaveLength(3))
+`,
   })
   const command = Bun.spawn(
     [process.execPath, 'scripts/mutate.ts', 'src', '--root', project, '--min', '60'],
-    { cwd: root, stdout: 'pipe', stderr: 'inherit' },
+    {
+      cwd: root,
+      env: { ...process.env, PASSED_ONCE: join(project, 'passed') },
+      stdout: 'pipe',
+      stderr: 'inherit',
+    },
   )
   const lines = (await command.stdout.text()).trim().split('\n')
   const survivors = lines.filter((line) => line.startsWith('src/'))
