@@ -11,7 +11,7 @@ import { listTests } from '#test/support/fast-tests.ts'
 import { longestTests } from '#test/support/longest-tests.ts'
 
 /** Tests mostly wait. */
-const processes = 2 * availableParallelism() + 1
+const processes = 2 * availableParallelism() + 2
 /** More make a process slow, fewer cost more starts. */
 const groupFiles = { min: 6, max: 40 }
 
