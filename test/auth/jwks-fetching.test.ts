@@ -76,6 +76,18 @@ test('tokens with unknown keys cause one fetch per cool-down', async () => {
   expect(provider.requests).toBe(3)
 })
 
+test('10,000 tokens with different unknown keys at once cause one fetch', async () => {
+  const { provider } = start()
+  await keySet.keyFor(firstHeader)
+  const refusals = await Promise.all(
+    Array.from({ length: 10_000 }, (_, index) =>
+      keySet.keyFor({ alg: 'RS256', kid: `unknown ${index}` }).catch(String),
+    ),
+  )
+  expect([...new Set(refusals)]).toEqual([expect.stringContaining(unpublished)])
+  expect(provider.requests).toBe(2)
+})
+
 test('known keys are found while a search for an unknown one takes its time', async () => {
   const { provider } = start()
   await keySet.keyFor(firstHeader)

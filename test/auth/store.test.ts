@@ -2,14 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createApiKey, hashApiKey, maskApiKey } from '#auth/key-format.ts'
 import { userIdOf } from '#auth/principal.ts'
 import { type AuthStore, createAuthStore } from '#auth/store.ts'
-import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
+import { openRecordedDatabase, type RecordedDatabase } from '#test/support/recorded-statements.ts'
 
 /** What the database remembers of users and keys. */
-let database: TestDatabase
+let database: RecordedDatabase
 let store: AuthStore
 
 beforeAll(async () => {
-  database = await openTestDatabase()
+  database = await openRecordedDatabase()
   store = createAuthStore(database)
 })
 afterAll(() => database.close())
@@ -57,6 +57,12 @@ describe('a user of a token', () => {
     expect(await lastSeenOf('cleo')).toBe('2030-01-01T13:00:01')
     await record('cleo', [], 101, later(3_700_000))
     expect(await lastSeenOf('cleo')).toBe('2030-01-01T13:01:40')
+  })
+
+  test('is only read, not written, when it comes again within an hour', async () => {
+    await record('dora', ['a'], 100)
+    const { statements } = await database.statementsOf(() => record('dora', ['a'], 100))
+    expect(statements.map((text) => text.split(' ')[0])).toEqual(['select'])
   })
 })
 
