@@ -1,7 +1,7 @@
 import { recordChange } from '#db/audit-entries.ts'
 import type { Transaction } from '#db/client.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
-import { describeSource } from './names.ts'
+import { taskSource } from './names.ts'
 import type { Download } from './store.ts'
 
 /** Adds `model_download.<action>` to the audit log, in the transaction of the change. */
@@ -12,7 +12,7 @@ export function recordDownload(
 ): Promise<void> {
   const { action, before, after, at } = change
   const { model, task, status, wanted } = after
-  const source = task.kind === 'install' ? describeSource(task.source) : task.source
+  const source = taskSource(task)
   return recordChange(transaction, principal, {
     kind: 'model_download',
     id: after.id,

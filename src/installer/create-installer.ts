@@ -12,7 +12,14 @@ import {
 } from './installer.ts'
 import { createLayout, diskBytes } from './layout.ts'
 import { createLibrary, modelNotFound } from './library.ts'
-import { activeDownloadsMax, downloadActive, startInstall, startVerify } from './start.ts'
+import { downloadName } from './runtime.ts'
+import {
+  activeDownloadsMax,
+  downloadActive,
+  startInstall,
+  startRuntime,
+  startVerify,
+} from './start.ts'
 import {
   createDownloadStore,
   type Download,
@@ -91,6 +98,14 @@ export async function createInstaller(given: InstallerDeps) {
       act: (principal: RequestPrincipal, id: string, action: DownloadAction) =>
         act(deps, { principal, id, action }),
       discard: (principal: RequestPrincipal, id: string) => discard(deps, { principal, id }),
+    },
+    runtimes: {
+      list: () => given.runtimes.list(),
+      start: (principal: RequestPrincipal, name: string) => startRuntime(deps, principal, name),
+      /** The active download of a runtime. */
+      activeDownload: (name: string) =>
+        store.query((handle) => findActive(handle, downloadName(name))),
+      hasModel: async (name: string) => (await library.find(name)) !== undefined,
     },
     models: {
       list: library.list,

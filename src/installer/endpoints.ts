@@ -22,6 +22,7 @@ import {
   renderDownload,
   renderLine,
 } from './record.ts'
+import { runtimeEndpoints } from './runtime-endpoints.ts'
 import { eventsQuery, linesQuery } from './schema.ts'
 import { downloadResponse, startEndpoint } from './start-endpoint.ts'
 
@@ -192,6 +193,7 @@ reports that the stream broke. A worker serves at most 64 followers.`,
     actionEndpoint('resume', 'Resume a download', 'Also after an automatic pause on a full disk.'),
 
     ...modelLibraryEndpoints(deps),
+    ...runtimeEndpoints(deps),
   ]
 }
 

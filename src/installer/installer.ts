@@ -6,6 +6,7 @@ import type { Log } from '#telemetry/log.ts'
 import type { InstallerSettings } from './config.ts'
 import type { Layout } from './layout.ts'
 import type { InstalledModel, Library, ModelUses } from './library.ts'
+import type { Runtimes } from './runtime.ts'
 import type { ResolveSource, Source } from './sources/source.ts'
 import type { Download, DownloadStore } from './store.ts'
 import type { TransferFile } from './transfer/transfer.ts'
@@ -24,6 +25,7 @@ export type InstallerContext = {
   /** A configured upstream. */
   readonly findUpstream: (name: string) => Upstream | undefined
   readonly uses: ModelUses
+  readonly runtimes: Runtimes
   /** Notifies all workers that the installed models have changed. */
   notifyModelsChanged(): Promise<void>
   readonly log: Pick<Log, 'debug' | 'info' | 'warn'>

@@ -1,5 +1,7 @@
 import type { Transport } from '#inference/transport.ts'
+import { installRuntime } from '#install-packages.ts'
 import type { Jobs } from '#jobs/jobs.ts'
+import { localRuntimes } from '#local-runtimes.ts'
 import type { Catalogue, ConfiguredUpstream } from '#models/catalogue.ts'
 import { type Foundation, module } from '#module.ts'
 import { resolveHost } from '#outbound/resolve.ts'
@@ -39,6 +41,7 @@ export const installerModule = module({
       findUpstream: (name) =>
         models.upstreams().find(({ upstream }) => upstream.name === name)?.upstream,
       uses: models.usesOfModel,
+      runtimes: { list: () => localRuntimes(config), install: installRuntime },
       refreshModels: () => void models.catalogue.refresh(),
     })
     return { services: { installer }, close: () => installer.close() }

@@ -2,6 +2,7 @@ import { refusedField } from '#lib/unprocessable.ts'
 import { percentDecoded } from '#lib/url.ts'
 import type { InstalledModel } from './library.ts'
 import type { ResolvedSource, Source } from './sources/source.ts'
+import type { Download } from './store.ts'
 
 /** `name` or `org/name`, in characters that are valid in every file system and URL. */
 export const modelName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,95}(?:\/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?$/
@@ -62,6 +63,10 @@ function clean(text: string): string {
 export function describeSource(source: Source): string {
   const at = 'revision' in source ? `@${source.revision}` : ''
   return `${originOf(source)}${at}`
+}
+
+export function taskSource(task: Download['task']): string {
+  return task.kind === 'install' ? describeSource(task.source) : task.source
 }
 
 /** The source without its revision. */

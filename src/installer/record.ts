@@ -3,7 +3,7 @@ import { idExample, instant, instantExample, nullable } from '#api/shapes.ts'
 import type { Frozen } from '#lib/frozen.ts'
 import { type DownloadLine, downloadStatuses } from './installer.ts'
 import type { InstalledModel } from './library.ts'
-import { describeSource, withoutVersion } from './names.ts'
+import { taskSource, withoutVersion } from './names.ts'
 import type { Download } from './store.ts'
 
 /** Response objects of `/v1/model-installer`. */
@@ -31,13 +31,16 @@ export const downloadRecord = Type.Object(
   {
     download_id: Type.String({ format: 'uuid' }),
     object: Type.Literal('model_download'),
-    task: Type.Union([Type.Literal('install'), Type.Literal('verify')], {
-      description: '`verify`: the installed files are checked.',
+    task: Type.Union([Type.Literal('install'), Type.Literal('verify'), Type.Literal('runtime')], {
+      description:
+        '`verify`: the installed files are checked. `runtime`: a runtime is installed; `bytes_total` is an estimate.',
     }),
-    model: Type.String({ description: 'The name under which the model is installed.' }),
+    model: Type.String({
+      description: 'The name under which the model is installed; `runtime:<name>` for a runtime.',
+    }),
     source: Type.String({
       description:
-        'Source of the model: `hub:org/name@main`, `url:https://…`, `oci:…`, `local:…`, `upstream:…`.',
+        'Source of the model: `hub:org/name@main`, `url:https://…`, `oci:…`, `local:…`, `upstream:…`, `packages:…`.',
     }),
     revision: nullable(Type.String(), 'The revision of the files at the source.'),
     status: Type.Union(
@@ -134,7 +137,7 @@ export function renderDownload(download: Download): DownloadRecord {
     object: 'model_download',
     task: task.kind,
     model: download.model,
-    source: sourceOf(download),
+    source: taskSource(task),
     revision: download.revision,
     status: download.status,
     bytes_total: bytesTotal,
@@ -157,11 +160,6 @@ export function renderDownload(download: Download): DownloadRecord {
     finished_at: download.finishedAt?.toISOString() ?? null,
     started_by: download.startedBy,
   }
-}
-
-/** Readable: see `describeSource`. */
-function sourceOf({ task }: Download): string {
-  return task.kind === 'install' ? describeSource(task.source) : task.source
 }
 
 export function renderLine({ seq, at, level, message }: DownloadLine): DownloadLineRecord {

@@ -1,4 +1,5 @@
 import type { InstallIo } from '#install-packages.ts'
+import { AppError } from '#lib/errors.ts'
 
 /** Native code that local models or decoders need, from the package registry, in a folder of its own. */
 export type LocalRuntime = {
@@ -37,6 +38,25 @@ export function stateOf({ installedVersion, version, packages }: LocalRuntime): 
   if (installedVersion === version) return 'installed'
   if (packages.length === 0) return 'unsupported'
   return installedVersion === null ? 'missing' : 'outdated'
+}
+
+/** The task of a download that installs a runtime. */
+export type RuntimeTask = {
+  readonly kind: 'runtime'
+  readonly runtime: string
+  /** Readable: `packages:name@version`. */
+  readonly source: string
+  /** Delete the data on cancellation. */
+  readonly isDiscarded?: boolean
+}
+
+/** The name of its download; no model can have it. */
+export function downloadName(runtime: string): string {
+  return `runtime:${runtime}`
+}
+
+export function runtimeNotFound(name: string): AppError {
+  return new AppError('not_found', `There is no runtime "${name}".`, { param: 'name' })
 }
 
 /** The runtimes of this machine, and how one is installed. */

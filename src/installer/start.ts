@@ -7,7 +7,8 @@ import { lackingBytes, totalBytes } from './install.ts'
 import type { InstallerContext, InstallRequest, StartResult } from './installer.ts'
 import { requireDiskSpace } from './layout.ts'
 import { modelNotFound } from './library.ts'
-import { describeSource, isCurrent, isFromSource } from './names.ts'
+import { isCurrent, isFromSource, taskSource } from './names.ts'
+import { downloadName, runtimeNotFound, stateOf } from './runtime.ts'
 import type { ResolvedSource, Source } from './sources/source.ts'
 import {
   countActive,
@@ -99,6 +100,7 @@ async function insertOrJoin(
     const active = await findActive(transaction, added.model)
     const { task } = added
     if (active !== undefined && task.kind === 'install') return joinActive(active, task.source)
+    if (active?.task.kind === 'runtime') return { kind: 'active', download: active }
     if (active !== undefined) throw downloadActive(active)
     if ((await countActive(transaction)) >= activeDownloadsMax) {
       const message = `The limit of ${activeDownloadsMax} active downloads is reached.`
@@ -126,6 +128,34 @@ export async function enqueue(
 ): Promise<void> {
   await jobs.add(transaction, { queue: downloadQueue, key: id, payload: { downloadId: id } })
   await notifier.notify(transaction, id)
+}
+
+/**
+ * Starts to install a runtime, or returns the active download of it; null: it is installed. Throws
+ * `not_found`, `conflict` (`platform_unsupported`, `too_many_downloads`).
+ */
+export async function startRuntime(
+  deps: InstallerContext,
+  principal: RequestPrincipal,
+  name: string,
+): Promise<Exclude<StartResult, { kind: 'installed' }> | null> {
+  const runtime = deps.runtimes.list().find((one) => one.name === name)
+  if (runtime === undefined) throw runtimeNotFound(name)
+  const state = stateOf(runtime)
+  if (state === 'installed') return null
+  if (state === 'unsupported') {
+    const message = `There is no ${runtime.package} for ${process.platform} on ${process.arch}.`
+    throw new AppError('conflict', message, { code: 'platform_unsupported' })
+  }
+  const source = `packages:${runtime.package}@${runtime.version}`
+  const started = await insertOrJoin(deps, principal, {
+    model: downloadName(name),
+    revision: runtime.version,
+    bytesTotal: runtime.downloadBytes,
+    task: { kind: 'runtime', runtime: name, source },
+  })
+  if (started.kind === 'installed') throw new Error('a download of a runtime is no model')
+  return started
 }
 
 /** Starts to verify all files. Throws `not_found`, `conflict` (`download_active`). */
@@ -158,9 +188,7 @@ function joinActive(active: Download, source: Source): StartResult {
 
 export function downloadActive({ model, task }: Download): AppError {
   const state =
-    task.kind === 'install'
-      ? `being installed from ${describeSource(task.source)}`
-      : 'being verified'
+    task.kind !== 'verify' ? `being installed from ${taskSource(task)}` : 'being verified'
   return new AppError('conflict', `"${model}" is ${state}.`, { code: 'download_active' })
 }
 

@@ -4,6 +4,7 @@ import { createQueryRunner } from '#db/query-runner.ts'
 import { download, downloadLine } from '#db/schema/installer.ts'
 import { AppError } from '#lib/errors.ts'
 import type { DownloadError, DownloadLine, FileState } from './installer.ts'
+import type { RuntimeTask } from './runtime.ts'
 import type { Source } from './sources/source.ts'
 
 export type InstallerDatabase = Pick<Database, 'drizzle' | 'listen' | 'notify' | 'notifyOnCommit'>
@@ -18,6 +19,7 @@ export type DownloadTask =
       /** Delete the data on cancellation. */
       readonly isDiscarded?: boolean
     }
+  | RuntimeTask
   /** `source` is that of the installed model. */
   | { readonly kind: 'verify'; readonly source: string }
 

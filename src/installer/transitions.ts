@@ -65,7 +65,7 @@ export async function discard(
       if ((await findActive(transaction, row.model)) === undefined) await deleteData(locked)
       return
     }
-    if (row.task.kind !== 'install') return actions.cancel(locked)
+    if (row.task.kind === 'verify') return actions.cancel(locked)
     const task = { ...row.task, isDiscarded: true }
     await updateDownload(transaction, id, { task }, deps.now())
     await actions.cancel({ ...locked, row: { ...row, task } })
@@ -159,7 +159,7 @@ async function interrupt(locked: Locked): Promise<DownloadStatus | null> {
 
 async function cancel(locked: Locked): Promise<DownloadStatus> {
   const { task } = locked.row
-  if (task.kind === 'install' && task.isDiscarded === true) await deleteData(locked)
+  if (task.kind !== 'verify' && task.isDiscarded === true) await deleteData(locked)
   return finish(locked, 'cancelled')
 }
 

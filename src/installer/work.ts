@@ -7,6 +7,7 @@ import { install } from './install.ts'
 import type { DownloadStatus, InstallerContext } from './installer.ts'
 import { createProgress, type DownloadAttempt } from './progress.ts'
 import { pull } from './pull.ts'
+import { runRuntime } from './run-runtime.ts'
 import { downloadQueue } from './start.ts'
 import { type Download, lockDownload, readDownload, updateDownload } from './store.ts'
 import { type AttemptOutcome, settle } from './transitions.ts'
@@ -72,6 +73,7 @@ function failureOf(thrown: unknown): AttemptOutcome {
 function perform(deps: InstallerContext, current: DownloadAttempt): Promise<void> {
   const { task } = current.row
   if (task.kind === 'verify') return verify(deps, current)
+  if (task.kind === 'runtime') return runRuntime(deps, current, task)
   const { source } = task
   return source.kind === 'upstream'
     ? pull(deps, current, source)
@@ -95,6 +97,7 @@ async function begin(deps: InstallerContext, id: string): Promise<Download | und
 
 function firstStatus({ task, files }: Download): DownloadStatus {
   if (task.kind === 'verify') return 'verifying'
+  if (task.kind === 'runtime') return 'downloading'
   const isComplete = files.length > 0 && files.every(({ sha256 }) => sha256 !== null)
   return isComplete ? 'committing' : 'resolving'
 }

@@ -17,8 +17,13 @@ afterAll(() => world.stop())
 
 /** They change nothing. */
 const previews = ['POST /v1/branding/theme/preview']
-/** Needs a file and a process: test/process/reload.test.ts. */
-const elsewhere = ['POST /v1/config/reload']
+/** Of what needs more than this gateway. */
+const elsewhere = [
+  // test/process/reload.test.ts
+  'POST /v1/config/reload',
+  // test/installer/runtimes.test.ts
+  'POST /v1/model-installer/runtimes/:name/install',
+]
 
 const isChange = ({ method }: { method: string }) => method !== 'GET' && method !== 'HEAD'
 

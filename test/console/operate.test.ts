@@ -2,11 +2,13 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { runtimePackages } from '#speech/engines/local/package.ts'
 import { isBrowserMissing } from '#test/support/browser.ts'
 import { useConsole } from '#test/support/console.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { publishModel } from '#test/support/model-hub.ts'
 import { startModelOrigin } from '#test/support/model-origin.ts'
+import { startPackageRegistry } from '#test/support/package-registry.ts'
 import { ggufOf } from '../installer/installer-fixture.ts'
 
 describe.skipIf(isBrowserMissing)('models and usage in a browser (needs chromium)', () => {
@@ -84,7 +86,16 @@ describe.skipIf(isBrowserMissing)('models and usage in a browser (needs chromium
 })
 
 const hub = await startModelOrigin()
-afterAll(() => hub.stop())
+const registry = startPackageRegistry()
+const registryVariable = 'NPM_CONFIG_REGISTRY'
+const registryBefore = process.env[registryVariable]
+process.env[registryVariable] = registry.url
+afterAll(async () => {
+  if (registryBefore === undefined) delete process.env[registryVariable]
+  else process.env[registryVariable] = registryBefore
+  await registry.stop()
+  await hub.stop()
+})
 
 describe.skipIf(isBrowserMissing)('the installer in a browser (needs chromium)', () => {
   const { open: openPage } = useConsole({
@@ -109,6 +120,29 @@ describe.skipIf(isBrowserMissing)('the installer in a browser (needs chromium)',
     await hides('Expected SHA-256')
     const focused = await page.evaluate('document.activeElement.textContent')
     expect(focused).toBe('Install a model')
+    await page.close()
+  })
+
+  test('a runtime is installed, then its default model, without a restart', async () => {
+    const model = 'csukuangfj/sherpa-onnx-whisper-base'
+    registry.publish(runtimePackages(process))
+    publishModel(hub, model, { 'base-tokens.txt': new TextEncoder().encode('a 0') })
+    registry.hold()
+    const { page, faults, open, press, shows, hides, expectAccessible } = await openPage()
+    await open('/installer', 'Local models')
+    await press('Install Speech recognition')
+    await shows('Download of Speech recognition started')
+    await press('Log')
+    await shows('Installing sherpa-onnx-node@')
+    await press('Close')
+    await expectAccessible()
+    registry.release()
+    await shows('Speech recognition is installed')
+    await press(`Install ${model}`)
+    await shows(`${model} is installed`)
+    await hides('Default model:')
+    await expectAccessible()
+    expect(faults).toEqual([])
     await page.close()
   })
 

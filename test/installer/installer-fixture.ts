@@ -5,6 +5,7 @@ import { createAudit } from '#audit/store.ts'
 import { createAuth } from '#auth/auth.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
+import { installRuntime } from '#install-packages.ts'
 import { createInstaller, type Installer } from '#installer/create-installer.ts'
 import { installerEndpoints } from '#installer/endpoints.ts'
 import type { DownloadStatus } from '#installer/installer.ts'
@@ -12,6 +13,7 @@ import { createSources } from '#installer/sources/source.ts'
 import type { Download } from '#installer/store.ts'
 import { createTransfer } from '#installer/transfer/transfer.ts'
 import { createJobs, type JobTimings } from '#jobs/jobs.ts'
+import { localRuntimes } from '#local-runtimes.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
 import { resolveHost } from '#outbound/resolve.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
@@ -153,6 +155,7 @@ async function openProcess(place: InstallerFolders): Promise<InstallerWorker> {
     findUpstream: (name) =>
       configuredUpstreams(config).find(({ upstream }) => upstream.name === name)?.upstream,
     uses: async (name) => place.uses.get(name) ?? [],
+    runtimes: { list: () => localRuntimes({ ...config, data: folder }), install: installRuntime },
     refreshModels: () => {
       refreshes += 1
     },

@@ -37,6 +37,7 @@ const { downloads } = await createInstaller({
   transport: fetchTransport,
   findUpstream: () => undefined,
   uses: async () => [],
+  runtimes: { list: () => [], install: async () => {} },
   refreshModels() {},
 })
 

@@ -9,6 +9,7 @@ import { Fault, Notice } from '../../ui/notice.tsx'
 import { Progress } from '../../ui/progress.tsx'
 import { useQuery } from '../../ui/query.ts'
 import { announce, announceFault, perform } from '../../ui/toasts.tsx'
+import { downloadTitle } from './runtimes.tsx'
 
 const everyMs = 1_000
 /** A longer rest is shown in minutes. */
@@ -56,7 +57,8 @@ function useAnnouncedEnds(rows: readonly ModelDownload[] | undefined, onChange: 
     for (const id of ended) {
       void call('GET /v1/model-installer/downloads/{download_id}', {
         path: { download_id: id },
-      }).then(({ model, status, error }) => {
+      }).then(({ model: name, status, error }) => {
+        const model = downloadTitle(name)
         if (status === 'failed') announceFault(new Error(`${model}: ${error?.message ?? status}`))
         else
           announce(
@@ -77,7 +79,8 @@ function DownloadRow({
   onChange: () => void
   onLogs: () => void
 }) {
-  const { download_id: id, model, source, status, error } = download
+  const { download_id: id, source, status, error } = download
+  const model = downloadTitle(download.model)
   const path = { download_id: id }
   const act = async (action: 'pause' | 'resume' | 'cancel') => {
     if (action === 'cancel') {
@@ -156,7 +159,11 @@ function Logs({ download, onClose }: { download: ModelDownload; onClose: () => v
   )
   const lines = query.data?.data ?? []
   return (
-    <Dialog wide title={text('installer.logs_of', { model: download.model })} onClose={onClose}>
+    <Dialog
+      wide
+      title={text('installer.logs_of', { model: downloadTitle(download.model) })}
+      onClose={onClose}
+    >
       {query.error !== undefined && <Fault error={query.error} onRetry={query.reload} />}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it */}
       <section class="events" aria-label={text('installer.logs')} tabIndex={0}>

@@ -8,6 +8,7 @@ import { useQuery } from '../../ui/query.ts'
 import { Downloads } from './downloads.tsx'
 import { InstallDialog } from './install-dialog.tsx'
 import { Installed } from './installed.tsx'
+import { Runtimes } from './runtimes.tsx'
 
 export function InstallerPage() {
   const [isInstalling, setInstalling] = useState(false)
@@ -25,6 +26,7 @@ export function InstallerPage() {
     >
       <Storage round={round} />
       <Downloads round={round} onChange={changed} />
+      <Runtimes round={round} onChange={changed} />
       <Installed round={round} onChange={changed} />
       {isInstalling && (
         <InstallDialog
