@@ -81,12 +81,14 @@ test.each([
   },
 )
 
+/** The database rejects what belongs to the first response. */
+const rejectFirst: ResponseStore['write'] = ({ logged, ended }) =>
+  [...logged, ...ended].some(({ id }) => id === 'resp_0')
+    ? Promise.reject(new Error('a value is out of range'))
+    : Promise.resolve(new Set<string>())
+
 test('a large response that the database rejects does not delay others', async () => {
-  const { entries, outcomes, end } = openEntries(2, ({ logged, ended }) =>
-    [...logged, ...ended].some(({ id }) => id === 'resp_0')
-      ? Promise.reject(new Error('a value is out of range'))
-      : Promise.resolve(new Set<string>()),
-  )
+  const { entries, outcomes, end } = openEntries(2, rejectFirst)
   for (const entry of entries) {
     entry.append({ first: 0, last: 0, frames: 'x'.repeat(1_048_576) })
     end(entry)
@@ -96,6 +98,20 @@ test('a large response that the database rejects does not delay others', async (
   expect(waitedMs).toBeLessThan(outageMaxMs / 2)
   await advanceUntil(() => outcomes.length === 2)
   expect(outcomes).toEqual(['stored', 'unstored'])
+})
+
+test('a response that the database rejects is given up in time, however many others are stored meanwhile', async () => {
+  const { entries, outcomes, end } = openEntries(200, rejectFirst)
+  const frames = 'x'.repeat(1_048_576)
+  const others = entries.values()
+  const endNext = () => {
+    const { value: entry } = others.next()
+    entry?.append({ first: 0, last: 0, frames })
+    if (entry !== undefined) end(entry)
+    return outcomes.includes('unstored')
+  }
+  expect(await advanceUntil(endNext)).toBeWithin(outageMaxMs - stepMs, outageMaxMs + 1_500)
+  expect(outcomes.length).toBeGreaterThan(50)
 })
 
 test('a response that ends during the outage waits for the rest of it', async () => {

@@ -14,6 +14,7 @@ import {
   type RunsFixture,
   readAll,
   readOn,
+  startPartialRun,
   startRunsFixture,
   typesOf,
   watchFrom,
@@ -146,6 +147,19 @@ describe('an interrupted stream', () => {
     for (const [, number] of numbers) expect(Number(number)).toBeLessThanOrEqual(2 ** 31)
     expect(numbers.length).toBeGreaterThan(0)
   })
+
+  test.each(['cancel', 'remove'] as const)(
+    'ends by the notification of a %s elsewhere, without asking the database',
+    async (what) => {
+      const deaf = await fixture.replica({
+        wrapStore: (store) => ({ ...store, progress: () => Promise.reject(new Error('refused')) }),
+      })
+      const { run, reader } = await startPartialRun(deaf)
+      await stored(run.id)
+      await there[what](ann, run.id)
+      expect(typesOf(await reader.whole).at(-1)).toBe('response.incomplete')
+    },
+  )
 
   test('reports that it has expired', async () => {
     const brief = await fixture.replica({ settings: { streamTtlS: 1 } })
