@@ -28,12 +28,24 @@ afterEach(async () => {
   await stopUpstreams()
 })
 
+/** Longer than any test, however slow the machine is. */
+const longMs = 600_000
+
 /** Callers of a gateway with these targets; checks run often, so that tests are short. */
 function serve(targets: Target[], given: { settings?: Partial<HealthSettings> } = {}) {
-  const settings = { ...defaultHealthSettings, silenceMs: 50, probeMs: 100, ...given.settings }
+  const settings = {
+    ...defaultHealthSettings,
+    ejectionMs: longMs,
+    ejectionMaxMs: longMs,
+    silenceMs: 50,
+    probeMs: 100,
+    ...given.settings,
+  }
   const stopped = new AbortController()
+  let passedMs = 0
   const router = createRouter({
     settings,
+    nowMs: () => performance.now() + passedMs,
     random: () => 0.5,
     probes: createProbes({
       adapters: adaptersWithoutModels,
@@ -52,6 +64,10 @@ function serve(targets: Target[], given: { settings?: Partial<HealthSettings> } 
   return {
     router,
     records,
+    /** Advances the clock of the router. */
+    pass(ms: number) {
+      passedMs += ms
+    },
     ask: async () => texts(await collect(run(targets))),
     /** The requests that tried more than one target. */
     noticed: () => records.filter(({ retries }) => retries > 0).length,
@@ -98,13 +114,16 @@ describe('after an upstream dies', () => {
   test('it returns after a check and one request on trial', async () => {
     const first = await upstreamThat({ status: 500 })
     const other = await upstreamThat({ body: whole })
-    const settings = { ejectionMs: 200, recoveryMs: 0 }
-    const { ask } = serve([target(first.baseUrl, 'a'), target(other.baseUrl, 'b')], { settings })
+    const settings = { recoveryMs: 0, silenceMs: longMs }
+    const { ask, pass } = serve([target(first.baseUrl, 'a'), target(other.baseUrl, 'b')], {
+      settings,
+    })
     for (let request = 0; request < 6; request++) await ask()
     expect(posts(first)).toBe(3)
     first.answer({ body: whole })
-    await Bun.sleep(250)
-    for (let request = 0; request < 5; request++) await ask()
+    pass(longMs)
+    while (posts(first) === 3) await ask()
+    for (let request = 0; request < 4; request++) await ask()
     expect(posts(first)).toBe(8)
   })
 })
@@ -164,7 +183,9 @@ describe('a black hole', () => {
         ? { headers: json, body: '{"data":[]}' }
         : { body: whole, cutsAt: [1], nextPiece: () => held },
     )
-    const { ask, noticed } = serve([target(slow.baseUrl, 'a'), target(other.baseUrl, 'b')])
+    const { ask, noticed } = serve([target(slow.baseUrl, 'a'), target(other.baseUrl, 'b')], {
+      settings: { probeMs: longMs },
+    })
     const answer = ask()
     await slow.until(({ requests }) => requests.some(({ path }) => path.endsWith('/models')))
     await Bun.sleep(50)
