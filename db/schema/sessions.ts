@@ -1,5 +1,14 @@
 import { sql } from 'drizzle-orm'
-import { check, customType, index, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core'
+import {
+  check,
+  customType,
+  index,
+  integer,
+  pgTable,
+  text,
+  timestamp,
+  uuid,
+} from 'drizzle-orm/pg-core'
 import { appUser } from './auth.ts'
 
 const bytes = customType<{ data: Uint8Array; driverData: Uint8Array }>({ dataType: () => 'bytea' })
@@ -66,4 +75,17 @@ export const loginCode = pgTable(
     check('login_code_kind', sql`${table.kind} in ('start', 'device')`),
     check('login_code_status', sql`${table.status} in ('pending', 'approved', 'denied')`),
   ],
+)
+
+/** Attempts of clients to log in, in a window that begins with the first one. */
+export const loginAttempt = pgTable(
+  'login_attempt',
+  {
+    /** SHA-256 of the kind of attempt and the client. */
+    hash: bytes('hash').primaryKey(),
+    attempts: integer('attempts').notNull(),
+    /** The end of the window. */
+    endsAt: instant('ends_at').notNull(),
+  },
+  (table) => [index('login_attempt_ends_at').on(table.endsAt)],
 )

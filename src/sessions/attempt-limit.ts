@@ -1,38 +1,60 @@
 import { AppError } from '#lib/errors.ts'
 import { setBounded } from '#lib/single-flight.ts'
+import type { AttemptStore } from './attempt-store.ts'
 
-/** Clients that are counted; beyond, the first one is forgotten. */
+/** Clients whose attempts are counted; beyond, those whose windows end first are forgotten. */
 const clientsMax = 10_000
+/** Attempts of this process between two sweeps; the table has so many rows more at most. */
+const sweepEveryAttempts = 100
 
-/** Bounds attempts of each client per window, in this process. */
+/**
+ * Bounds attempts of each client per window, over all workers and replicas. An attempt counts before it is
+ * made, so concurrent ones do not exceed the limit. A refused client is remembered here: its further
+ * attempts cost no statement.
+ */
 export function createAttemptLimit(options: {
+  store: AttemptStore
+  /** What is attempted; clients have a window for each. */
+  kind: string
   attemptsMax: number
   windowMs: number
-  now: () => Date
 }) {
-  const { attemptsMax, windowMs, now } = options
-  const windows = new Map<string, { startedMs: number; attempts: number }>()
+  const { store, kind, attemptsMax, windowMs } = options
+  const refusedUntilMs = new Map<string, number>()
+  let attempts = 0
 
-  const currentOf = (client: string) => {
-    const window = windows.get(client)
-    return window !== undefined && now().getTime() - window.startedMs < windowMs
-      ? window
-      : undefined
+  const hashOf = (client: string) =>
+    new Bun.CryptoHasher('sha256').update(`${kind}\0${client}`).digest()
+
+  const requireNotRefused = (client: string) => {
+    const waitMs = (refusedUntilMs.get(client) ?? 0) - performance.now()
+    if (waitMs <= 0) return
+    throw new AppError('rate_limit_exceeded', tooManyAttempts, {
+      retryAfterS: Math.ceil(waitMs / 1000),
+    })
   }
+
+  /** Throws `rate_limit_exceeded` for a client without attempts left. */
+  async function take(client: string): Promise<void> {
+    requireNotRefused(client)
+    const taken = await store.take(hashOf(client), { attemptsMax, windowMs })
+    if (taken !== 'taken') {
+      setBounded(refusedUntilMs, client, performance.now() + taken.waitMs, clientsMax)
+      return requireNotRefused(client)
+    }
+    attempts++
+    if (attempts % sweepEveryAttempts === 0) await store.sweep(clientsMax)
+  }
+
   return {
-    /** Throws `rate_limit_exceeded` for a client without attempts left. */
-    check(client: string): void {
-      const window = currentOf(client)
-      if (window === undefined || window.attempts < attemptsMax) return
-      const waitMs = window.startedMs + windowMs - now().getTime()
-      throw new AppError('rate_limit_exceeded', tooManyAttempts, {
-        retryAfterS: Math.ceil(waitMs / 1000),
-      })
-    },
-    count(client: string): void {
-      const window = currentOf(client)
-      if (window !== undefined) window.attempts += 1
-      else setBounded(windows, client, { startedMs: now().getTime(), attempts: 1 }, clientsMax)
+    take,
+    /** Does the work of an attempt, which does not count if it succeeds. */
+    async attempt<T>(client: string, work: () => Promise<T>): Promise<T> {
+      await take(client)
+      const result = await work()
+      // Otherwise it counts, which is safe.
+      await store.giveBack(hashOf(client)).catch(() => {})
+      return result
     },
   }
 }

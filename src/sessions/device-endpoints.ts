@@ -4,6 +4,7 @@ import type { Auth } from '#auth/auth.ts'
 import type { Config } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
 import { createAttemptLimit, tooManyAttempts } from './attempt-limit.ts'
+import type { AttemptStore } from './attempt-store.ts'
 import { insecure, requireSafeOrigin } from './browser-login.ts'
 import type { DeviceLogin } from './code-store.ts'
 import {
@@ -38,6 +39,7 @@ import { readForm } from './form.ts'
 
 export type DeviceEndpointsDeps = {
   devices: DeviceLogins
+  attemptStore: AttemptStore
   auth: Pick<Auth, 'originOf' | 'addressOf'>
   config: Pick<Config, 'login'>
   now: () => Date
@@ -51,19 +53,21 @@ const windowMs = 600_000
 
 /** The login of devices without a browser: RFC 8628 for the device, and the page that approves it. */
 export function deviceEndpoints(deps: DeviceEndpointsDeps): Endpoint[] {
-  const { devices, auth, now } = deps
-  const begun = createAttemptLimit({ attemptsMax: begunMax, windowMs, now })
-  const mistyped = createAttemptLimit({ attemptsMax: mistypedMax, windowMs, now })
+  const { devices, auth, attemptStore, now } = deps
+  const limit = (kind: string, attemptsMax: number) =>
+    createAttemptLimit({ store: attemptStore, kind, attemptsMax, windowMs })
+  const begun = limit('device', begunMax)
+  const mistyped = limit('code', mistypedMax)
 
-  async function found(
+  const found = (
     userId: string,
-    work: Promise<DeviceLogin | undefined>,
-  ): Promise<Static<typeof deviceLogin>> {
-    const login = await work
-    if (login !== undefined) return renderDeviceLogin(login)
-    mistyped.count(userId)
-    throw new AppError('not_found', noLogin)
-  }
+    find: () => Promise<DeviceLogin | undefined>,
+  ): Promise<Static<typeof deviceLogin>> =>
+    mistyped.attempt(userId, async () => {
+      const login = await find()
+      if (login === undefined) throw new AppError('not_found', noLogin)
+      return renderDeviceLogin(login)
+    })
 
   return [
     endpoint({
@@ -89,8 +93,7 @@ export function deviceEndpoints(deps: DeviceEndpointsDeps): Endpoint[] {
       async handle({ request, set, server }) {
         const origin = requireSafeOrigin(deps, request, server)
         const client = auth.addressOf(request, server)
-        begun.check(client)
-        begun.count(client)
+        await begun.take(client)
         const form = await readForm(request)
         const { deviceCode, userCode } = await devices.begin(form.get('device_name') ?? '')
         const page = `${origin}/console/device`
@@ -178,8 +181,7 @@ export function deviceEndpoints(deps: DeviceEndpointsDeps): Endpoint[] {
       responses: { 200: deviceResponse },
       errors: { not_found: noLogin, rate_limit_exceeded: tooManyAttempts },
       handle({ params: { code }, context: { principal } }) {
-        mistyped.check(principal.userId)
-        return found(principal.userId, devices.find(code))
+        return found(principal.userId, () => devices.find(code))
       },
     }),
 
@@ -198,8 +200,7 @@ export function deviceEndpoints(deps: DeviceEndpointsDeps): Endpoint[] {
       errors: { not_found: noLogin, rate_limit_exceeded: tooManyAttempts },
       handle({ params: { code }, body, context: { principal } }) {
         const { userId } = principal
-        mistyped.check(userId)
-        return found(userId, devices.decide(code, { userId, isApproved: body.approve }))
+        return found(userId, () => devices.decide(code, { userId, isApproved: body.approve }))
       },
     }),
   ]

@@ -1,6 +1,7 @@
 import type { Auth } from '#auth/auth.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Sealer } from '#sealing/sealer.ts'
+import { type AttemptStore, createAttemptStore } from './attempt-store.ts'
 import { createCodeStore } from './code-store.ts'
 import { deviceEndpoints } from './device-endpoints.ts'
 import { createDeviceLogins, type DeviceLogins } from './device-logins.ts'
@@ -13,6 +14,7 @@ import { createStartCodes, type StartCodes } from './start-codes.ts'
 type SessionServices = {
   startCodes: StartCodes
   devices: DeviceLogins
+  attemptStore: AttemptStore
   /** Null without an identity provider for logins. */
   oidc: OidcClient | null
 }
@@ -29,6 +31,7 @@ export const sessionsModule = module({
     const services: SessionServices = {
       startCodes: createStartCodes({ store, now }),
       devices: createDeviceLogins({ ...needs, store }),
+      attemptStore: createAttemptStore(database),
       oidc,
     }
     return { services }

@@ -10,6 +10,7 @@ import type { Config } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
 import { isUuid } from '#lib/uuid.ts'
 import { createAttemptLimit, tooManyAttempts } from './attempt-limit.ts'
+import type { AttemptStore } from './attempt-store.ts'
 import { beginSession, endedCookie, insecure, requireSafeOrigin } from './browser-login.ts'
 import { type LogoutDeps, logOut, principalOf, sessionIdOf } from './logout.ts'
 import {
@@ -30,6 +31,7 @@ export type SessionEndpointsDeps = LogoutDeps & {
   auth: Pick<Auth, 'authenticateSession' | 'verifyToken' | 'addressOf'>
   config: Pick<Config, 'jwt' | 'login'>
   startCodes: Pick<StartCodes, 'take'>
+  attemptStore: AttemptStore
   now: () => Date
 }
 
@@ -43,8 +45,9 @@ const tokensOff = 'Log in at the identity provider; tokens are not accepted here
 
 /** The session of a browser: who is logged in, logging in with a token, and logging out. */
 export function sessionEndpoints(deps: SessionEndpointsDeps): Endpoint[] {
-  const { auth, config, startCodes, now } = deps
-  const attempts = createAttemptLimit({ attemptsMax, windowMs: attemptWindowMs, now })
+  const { auth, config, startCodes, attemptStore, now } = deps
+  const limits = { attemptsMax, windowMs: attemptWindowMs }
+  const attempts = createAttemptLimit({ store: attemptStore, kind: 'login', ...limits })
   const methods = loginMethods(config)
 
   /** The claims and the end of a session that begins with this. */
@@ -129,11 +132,7 @@ something needs this header as well, and comes from the pages of the gateway onl
         const origin = requireSafeOrigin(deps, request, server)
         requireSameOrigin(request, { origin, isUpgrade: false })
         const client = auth.addressOf(request, server)
-        attempts.check(client)
-        const login = await verify(body).catch((error: unknown) => {
-          attempts.count(client)
-          throw error
-        })
+        const login = await attempts.attempt(client, () => verify(body))
         const { secret, cookie } = await beginSession(
           deps,
           { request, origin, peers: server, requestId: context.requestId },
