@@ -100,7 +100,7 @@ async function measure(
     logLevel: 'warn',
     configLines: [
       `[speech]\nsessions_per_user_max = ${sessions}`,
-      `[[engine]]\nname = "local"\nkind = "local"\nmodel = "${join(local, 'tiny.en')}"`,
+      `[[engine]]\nname = "local"\nkind = "local"\nload_max = 100\nmodel = "${join(local, 'tiny.en')}"`,
       `threads = ${threads}\nsessions_max = ${sessions}\nlanguages = ["en"]\n`,
     ].join('\n'),
   })

@@ -56,6 +56,7 @@ export async function installSpeech(args: readonly string[]): Promise<number> {
     runtime,
     model,
     threads: 1,
+    loadMax: 1,
     loadMs,
     idleMs: 0,
     deps: { log: silent, environment: programEnvironment() },

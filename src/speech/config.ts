@@ -58,6 +58,12 @@ const engineEntry = entry('A speech engine.', {
     minimum: 0,
     maximum: 1_024,
   }),
+  loadMax: Type.Number({
+    description:
+      'The load of the process of kind = "local" above which sessions are refused with `capacity`: the processing time of a second of speech, as measured, times the sessions. Above 1 if speakers pause: 3 where everybody speaks a third of the time.',
+    default: 0.8,
+    exclusiveMinimum: 0,
+  }),
   paceMax: Type.Number({
     description:
       'The maximum speed, relative to real time, at which a server without acknowledgements receives audio.',

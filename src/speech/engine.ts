@@ -21,6 +21,8 @@ export type Engine = {
   readonly limits: EngineLimits
   /** Whether it can serve the language now; absent: as configured. */
   available?(language: Language): boolean
+  /** Whether it can serve another session in time; absent: as its limits say. */
+  hasCapacity?(): boolean
   /** For clients: what this engine lacks, and how to get it. */
   readonly notice?: string
   /**

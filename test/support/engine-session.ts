@@ -29,6 +29,7 @@ export function engineConfig(overrides: Partial<EngineConfig> & Pick<EngineConfi
     openMs: 5_000,
     threads: 1,
     paceMax: 1_000,
+    loadMax: 1_000,
     ...overrides,
   }
   return config

@@ -22,6 +22,7 @@ export const builtInEngine: EngineConfig = {
   openMs: 10_000,
   threads: 0,
   paceMax: 1,
+  loadMax: 1,
 }
 
 /**

@@ -185,7 +185,7 @@ export class EnginePool {
 }
 
 function hasCapacity({ engine, sessions }: PooledEngine): boolean {
-  return sessions < engine.limits.sessionsMax
+  return sessions < engine.limits.sessionsMax && engine.hasCapacity?.() !== false
 }
 
 /** Capacity is taken before the session opens, and released once when it ends. */

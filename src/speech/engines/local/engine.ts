@@ -28,6 +28,7 @@ export const builtInLocal: EngineConfig = {
   openMs: 10_000,
   threads: 0,
   paceMax: 1,
+  loadMax: 0.8,
 }
 
 /** A model on this machine, in one process for all sessions. */
@@ -48,7 +49,8 @@ export const local: EngineKind = {
       if (recogniser?.key === key) return recogniser.value
       void recogniser?.value.close()
       const threads = config.threads || Math.max(1, Math.floor(availableParallelism() / 2))
-      const options = { name: config.name, runtime, model, threads, loadMs, idleMs, deps }
+      const { name, loadMax } = config
+      const options = { name, runtime, model, threads, loadMax, loadMs, idleMs, deps }
       recogniser = { key, value: new Recogniser(options) }
       return recogniser.value
     }
@@ -63,21 +65,39 @@ export const local: EngineKind = {
         const { runtime, model } = findInstalled(config, deps.folders)
         return runtime !== null && model?.languages.includes(language) === true
       },
+      // Before the model is loaded nothing is known of it.
+      hasCapacity: () => recogniser?.value.hasCapacity() !== false,
       async open(options) {
         const { signal } = options
         if (signal.aborted) throw openAborted()
         const model = current()
         await model.load()
         if (signal.aborted) throw openAborted()
-        return new SegmentSession(
+        const release = model.takeCapacity()
+        const session = new SegmentSession(
           async (request) => {
             const result = await model.recognise(request)
             const lengthMs = (request.samples.length * 1000) / localRateHz
             return result === null ? null : withWords(result, lengthMs)
           },
           { sampleRateHz: localRateHz, segmentMsMax, partialMs, hasWordTimes: () => true },
-          options,
+          {
+            ...options,
+            listener(event) {
+              if (event.type === 'ended' || event.type === 'failed') release()
+              options.listener(event)
+            },
+          },
         )
+        return {
+          write: (samples) => session.write(samples),
+          finalize: () => session.finalize(),
+          end: () => session.end(),
+          abort() {
+            release()
+            session.abort()
+          },
+        }
       },
       close: async () => recogniser?.value.close(),
     } satisfies Engine

@@ -3,14 +3,17 @@ import { roleCommand } from '#lib/own-program.ts'
 import { EngineError } from '#speech/engine.ts'
 import type { EngineDeps } from '#speech/engines/engine-kind.ts'
 import type { RecogniseRequest } from '#speech/engines/segments/segment-session.ts'
+import { RecognitionLoad } from './load.ts'
 import type { SpeechModel } from './model-files.ts'
-import type { ChildResult, FromChild, ToChild } from './wire.ts'
+import { type ChildResult, type FromChild, localRateHz, type ToChild } from './wire.ts'
 
 export type RecogniserOptions = {
   readonly name: string
   readonly runtime: string
   readonly model: SpeechModel
   readonly threads: number
+  /** See `RecognitionLoad`. */
+  readonly loadMax: number
   readonly loadMs: number
   /** Without requests the process ends after this time. */
   readonly idleMs: number
@@ -28,6 +31,10 @@ const queueMax = 1_000
 const requestMsMax = 120_000
 const restartBackoff = { firstMs: 500, maxMs: 30_000 }
 const stderrCharsMax = 2_000
+/** Audio of the first measurement, after the model was loaded. */
+const measuredMs = 4_000
+/** Of full scale: a model that gets silence skips most of its work. */
+const noiseAmplitude = 2_000
 
 /**
  * One loaded model for all sessions of an engine: a process that recognises one piece of audio at a
@@ -38,6 +45,7 @@ export class Recogniser {
   readonly #options: RecogniserOptions
   readonly #finals: Job[] = []
   readonly #partials: Job[] = []
+  readonly #load: RecognitionLoad
   #child: Bun.Subprocess<'ignore', 'ignore', 'pipe'> | null = null
   #loading: Promise<void> | null = null
   #running: Job | null = null
@@ -48,6 +56,7 @@ export class Recogniser {
 
   constructor(options: RecogniserOptions) {
     this.#options = options
+    this.#load = new RecognitionLoad(options.loadMax)
   }
 
   /** The process that has the model in memory; null if none has. */
@@ -63,6 +72,16 @@ export class Recogniser {
       this.#loading = null
     })
     return this.#loading
+  }
+
+  /** Whether another session would be served in time. */
+  hasCapacity(): boolean {
+    return this.#load.admits(this.#waitingMs())
+  }
+
+  /** Takes the place of a session until the returned function is called. Throws an `EngineError`. */
+  takeCapacity(): () => void {
+    return this.#load.take(this.#waitingMs())
   }
 
   /** Null: a partial for which there was no time. */
@@ -101,7 +120,7 @@ export class Recogniser {
     try {
       await this.load()
       if (job.signal.aborted) job.resolve(null)
-      else job.resolve(await this.#ask(job))
+      else job.resolve(await this.#measure(job))
     } catch (error) {
       job.reject(error)
     } finally {
@@ -126,7 +145,20 @@ export class Recogniser {
     }
   }
 
-  #ask({ samples, language }: Job): Promise<ChildResult> {
+  #waitingMs(): number {
+    return this.#finals.reduce((sum, { samples }) => sum + msOf(samples), 0)
+  }
+
+  async #measure(request: Pick<Job, 'samples' | 'language' | 'isPartial'>): Promise<ChildResult> {
+    const startedAt = performance.now()
+    const result = await this.#ask(request)
+    if (!request.isPartial) {
+      this.#load.record(performance.now() - startedAt, msOf(request.samples))
+    }
+    return result
+  }
+
+  #ask({ samples, language }: Pick<Job, 'samples' | 'language'>): Promise<ChildResult> {
     const child = this.#child
     if (child === null) return Promise.reject(unreachable('the model process exited'))
     const { promise, resolve, reject } = Promise.withResolvers<ChildResult>()
@@ -160,6 +192,10 @@ export class Recogniser {
     send(child, { type: 'load', runtime, model, threads })
     try {
       await loaded.promise
+      if (!this.#load.isMeasured) {
+        const [language = 'en'] = model.languages
+        await this.#measure({ samples: noise(), language, isPartial: false })
+      }
       deps.log.info('speech model loaded', { engine: name, model: model.name, pid: child.pid })
     } finally {
       clearTimeout(timer)
@@ -217,6 +253,15 @@ export class Recogniser {
       this.#child?.kill('SIGKILL')
     }, this.#options.idleMs)
   }
+}
+
+function msOf(samples: Int16Array): number {
+  return (samples.length * 1_000) / localRateHz
+}
+
+function noise(): Int16Array {
+  const samples = new Int16Array((measuredMs * localRateHz) / 1_000)
+  return samples.map(() => (Math.random() * 2 - 1) * noiseAmplitude)
 }
 
 function unreachable(message: string): EngineError {
