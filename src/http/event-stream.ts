@@ -82,15 +82,16 @@ export async function beginStream<T, Frame extends string | Uint8Array = string>
   pace: StreamPace,
 ): Promise<{ pump(sink: FrameSink<Frame>, closing: string, exchange?: Exchange): Promise<void> }> {
   const { keepAlive } = source
-  const first = source.items.next()
-  const arrived = first.then(() => true)
-  const isEarly =
-    keepAlive === null ? await arrived : await orAfter(arrived, pace.heartbeatMs, false)
-  const opening = isEarly || keepAlive === null ? '' : keepAlive.open()
+  const pending = source.items.next()
+  const first = keepAlive === null ? await pending : await orAfter(pending, pace.heartbeatMs, null)
   return {
     pump(sink, closing, exchange) {
       const writer = new ClientWriter(source, pace, { sink, exchange: exchange ?? null })
-      return new Pump(source, writer, closing).run(first, opening)
+      const pump = new Pump(source, writer, closing)
+      // What has arrived is written in this turn, so that it is sent together with the head.
+      if (first !== null) pump.take(first)
+      else void pump.open(keepAlive?.open() ?? '', pending)
+      return pump.over
     },
   }
 }
@@ -107,6 +108,8 @@ class Pump<T, Frame extends string | Uint8Array> implements Subscriber<T> {
   readonly #writer: ClientWriter<Frame>
   readonly #closing: string
   readonly #over = Promise.withResolvers<void>()
+  /** Resolves when everything was written or the client disconnected. */
+  readonly over = this.#over.promise
 
   constructor(source: FrameSource<T, Frame>, writer: ClientWriter<Frame>, closing: string) {
     this.#source = source
@@ -114,17 +117,18 @@ class Pump<T, Frame extends string | Uint8Array> implements Subscriber<T> {
     this.#closing = closing
   }
 
-  /** Resolves when everything was written or the client disconnected. */
-  async run(first: Promise<IteratorResult<T>>, opening: string): Promise<void> {
+  async open(opening: string, first: Promise<IteratorResult<T>>): Promise<void> {
     try {
       await this.#writer.write(opening)
-      const next = await first
-      if (next.done) this.onComplete()
-      else this.onNext(next.value)
+      this.take(await first)
     } catch (error) {
       this.onError(error)
     }
-    return await this.#over.promise
+  }
+
+  take(next: IteratorResult<T>) {
+    if (next.done) this.onComplete()
+    else this.onNext(next.value)
   }
 
   onNext(item: T) {
