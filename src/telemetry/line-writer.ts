@@ -17,6 +17,8 @@ export type LineWriter = {
  * not interleaved.
  */
 const batchCharsMax = 4_096
+/** Lines of this time are written together: at 10,000 requests/s, a write for each turn costs 3 %. */
+const lingerMs = 5
 /** The most that is buffered for a stalled reader; further lines are dropped and counted. */
 const pendingCharsMax = 1_048_576
 /** `flush` gives up on a reader that accepts nothing for this long. */
@@ -51,8 +53,7 @@ export function createLineWriter(
   }
 
   async function writeAll(): Promise<void> {
-    // Lines of one event loop turn are written together.
-    await new Promise((resolve) => setImmediate(resolve))
+    await Bun.sleep(lingerMs)
     while (pendingChars > 0 && !hasDisconnected) {
       await new Promise<void>((resolve) => output.write(takeBatch(), () => resolve()))
       reportDropped()

@@ -21,27 +21,32 @@ const fields = Object.entries(getTableColumns(usageRecord))
   .map(([key, column], at) => {
     const short = `c${at.toString(36)}`
     const type = column.getSQLType()
+    const isTime = column.dataType === 'date'
     const zero = column.notNull ? zeros[type] : undefined
     return {
       key: key as keyof UsageRecord,
       short,
       isZeroAbsent: zero !== undefined,
       name: column.name,
-      declaration: `${short} ${type}`,
-      value: zero === undefined ? short : `coalesce(${short}, ${zero})`,
+      declaration: `${short} ${isTime ? 'float8' : type}`,
+      value: isTime
+        ? `to_timestamp(${short} / 1000)`
+        : zero === undefined
+          ? short
+          : `coalesce(${short}, ${zero})`,
     }
   })
 const fieldNames = sql.raw(fields.map(({ name }) => name).join(', '))
 const fieldTypes = sql.raw(fields.map(({ declaration }) => declaration).join(', '))
 const fieldValues = sql.raw(fields.map(({ value }) => value).join(', '))
 
-/** Without nulls and most zeros. Times as text: a date makes `JSON.stringify` several times slower. */
+/** Without nulls and most zeros. Times in ms: a date makes `JSON.stringify` several times slower. */
 function compact(record: UsageRecord): object {
   const row: Record<string, unknown> = {}
   for (const { key, short, isZeroAbsent } of fields) {
     const value = record[key]
     if (value === null || (isZeroAbsent && !value)) continue
-    row[short] = value instanceof Date ? value.toISOString() : value
+    row[short] = value instanceof Date ? value.getTime() : value
   }
   return row
 }
