@@ -1,7 +1,12 @@
 import { loadOrCreateDevSecret } from './auth/dev-secret.ts'
 import { readOptions } from './config/arguments.ts'
 import type { ConfigFile } from './config/config-file.ts'
-import { configFileOfProcess, loadConfigFromProcess, ruleFaults } from './config/load.ts'
+import {
+  ConfigError,
+  configFileOfProcess,
+  loadConfigFromProcess,
+  ruleFaults,
+} from './config/load.ts'
 import { planReload } from './config/reload-plan.ts'
 import type { Config } from './config/schema.ts'
 import type { Hangups } from './hangups.ts'
@@ -96,7 +101,13 @@ async function runWithLog(
   const load = (file: ConfigFile) => loadConfigFromProcess(configChecks, file)
   const loaded = load(files.started)
   const { config: started, isDevelopment } = withDevelopmentDefaults(loaded)
-  const loadAgain = (file: ConfigFile) => withDevelopmentDefaults(load(file)).config
+  const loadAgain = (file: ConfigFile) => {
+    const again = withDevelopmentDefaults(load(file))
+    if (isDevelopment || !again.isDevelopment) return again.config
+    throw new ConfigError([
+      'jwt.secret or jwt.jwks_url: required, unless the gateway starts again.',
+    ])
+  }
   const config =
     files.accepted.text === files.started.text
       ? started

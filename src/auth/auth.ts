@@ -202,6 +202,11 @@ export async function createAuth(deps: AuthDeps) {
       await store.overwriteGroups(Object.fromEntries(changed))
       await notify({ what: 'groups', id: '' })
     },
+    /** Trusts other secrets or keys of tokens; open connections are authorised again. */
+    changeTokenTrust(next: Config['jwt']): void {
+      verifier.change(next)
+      void watchers.changed({ what: 'all', id: '' })
+    },
     async close(): Promise<void> {
       verifier.close()
       await browsers.close()

@@ -1,32 +1,48 @@
 import { Type } from '@sinclair/typebox'
-import { reloading, section, text, whole } from '#config/keys.ts'
+import { reloading, reloadingKeys, section, text, whole } from '#config/keys.ts'
 import type { Config } from '#config/schema.ts'
 import { permissionNames } from './permissions.ts'
 
 /** The keys of authentication and of groups. */
 export const authKeys = {
   jwt: section('Verification of bearer tokens.', {
-    secret: Type.Optional(
-      Type.String({
-        description: 'HS256 secret of tokens that you sign yourself; at least 32 bytes.',
-        minLength: 1,
-        env: 'JWT_SECRET',
-        secret: true,
+    ...reloadingKeys({
+      secret: Type.Optional(
+        Type.String({
+          description: 'HS256 secret of tokens that you sign yourself; at least 32 bytes.',
+          minLength: 1,
+          env: 'JWT_SECRET',
+          secret: true,
+        }),
+      ),
+      formerSecret: Type.Optional(
+        Type.String({
+          description: 'The secret before a rotation; its tokens are accepted until you remove it.',
+          minLength: 1,
+          env: 'JWT_FORMER_SECRET',
+          secret: true,
+        }),
+      ),
+      jwksUrl: Type.Optional(
+        text('Key set URL of the identity provider.', { env: 'JWT_JWKS_URL' }),
+      ),
+      audience: Type.Optional(
+        text('Exact aud claim; required with jwks_url.', { env: 'JWT_AUDIENCE' }),
+      ),
+      algorithms: Type.Array(
+        Type.String({ pattern: '^(RS|PS|ES)(256|384|512)$|^EdDSA$|^Ed25519$' }),
+        {
+          description: 'Allowed signature algorithms of jwks_url keys.',
+          default: ['RS256', 'ES256', 'EdDSA'],
+          minItems: 1,
+        },
+      ),
+      jwksAgeMaxS: whole('How long the last key set is used while the provider is unreachable.', {
+        default: 86_400,
+        minimum: 60,
       }),
-    ),
-    jwksUrl: Type.Optional(text('Key set URL of the identity provider.', { env: 'JWT_JWKS_URL' })),
+    }),
     issuer: Type.Optional(text('Exact iss claim; required with jwks_url.', { env: 'JWT_ISSUER' })),
-    audience: Type.Optional(
-      text('Exact aud claim; required with jwks_url.', { env: 'JWT_AUDIENCE' }),
-    ),
-    algorithms: Type.Array(
-      Type.String({ pattern: '^(RS|PS|ES)(256|384|512)$|^EdDSA$|^Ed25519$' }),
-      {
-        description: 'Allowed signature algorithms of jwks_url keys.',
-        default: ['RS256', 'ES256', 'EdDSA'],
-        minItems: 1,
-      },
-    ),
     groupsClaim: text('Claim that lists the groups of the caller.', {
       default: 'groups',
       env: 'JWT_GROUPS_CLAIM',
@@ -36,10 +52,6 @@ export const authKeys = {
       default: 30,
       minimum: 0,
       maximum: 60,
-    }),
-    jwksAgeMaxS: whole('How long the last key set is used while the provider is unreachable.', {
-      default: 86_400,
-      minimum: 60,
     }),
   }),
   apiKeys: section('API keys.', {
@@ -75,6 +87,14 @@ const jwtSecretBytesMin = 32
 export function* authFaults({ jwt }: Config): Generator<string> {
   if (jwt.secret !== undefined && Buffer.byteLength(jwt.secret) < jwtSecretBytesMin) {
     yield `jwt.secret (JWT_SECRET): at least ${jwtSecretBytesMin} bytes are required.`
+  }
+  if (jwt.formerSecret !== undefined) {
+    if (Buffer.byteLength(jwt.formerSecret) < jwtSecretBytesMin) {
+      yield `jwt.former_secret (JWT_FORMER_SECRET): at least ${jwtSecretBytesMin} bytes are required.`
+    }
+    if (jwt.secret === undefined) {
+      yield 'jwt.former_secret (JWT_FORMER_SECRET): requires jwt.secret.'
+    }
   }
   if (jwt.jwksUrl === undefined) return
   if (jwt.issuer === undefined) yield 'jwt.issuer (JWT_ISSUER): required with jwks_url.'

@@ -117,15 +117,26 @@ async function findKey(set: Loaded, header: JWTHeaderParameters): Promise<Crypto
   }
 }
 
+/** Throws if there is no key set at this URL. */
+export async function requireKeySet(options: Pick<KeySetOptions, 'url' | 'fetch'>): Promise<void> {
+  try {
+    parseKeySet(await fetchKeySetText(options))
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`jwt.jwks_url has no key set: ${reason}`, { cause })
+  }
+}
+
 /** The published key set; throws if it cannot be fetched. */
 export async function fetchKeySetText(
   options: Pick<KeySetOptions, 'url' | 'fetch'>,
-  closed: AbortSignal,
+  closed?: AbortSignal,
 ): Promise<string> {
+  const timeout = AbortSignal.timeout(fetchTimeoutMs)
   const response = await options.fetch(options.url, {
     headers: { accept: 'application/json' },
     redirect: 'error',
-    signal: AbortSignal.any([closed, AbortSignal.timeout(fetchTimeoutMs)]),
+    signal: closed === undefined ? timeout : AbortSignal.any([closed, timeout]),
   })
   if (!response.ok || response.body === null) {
     await response.body?.cancel()

@@ -2,6 +2,7 @@ import type { Audit } from '#audit/store.ts'
 import { type Foundation, module } from '#module.ts'
 import { createAuth } from './auth.ts'
 import { tokens } from './doctor.ts'
+import { requireKeySet } from './jwks.ts'
 import { authMetrics } from './metrics.ts'
 
 /** Authentication of tokens and API keys, and the permissions of groups. */
@@ -15,8 +16,13 @@ export const authModule = module({
     return {
       services: { auth },
       async reload(next, before) {
+        if (next.jwt.jwksUrl !== undefined && next.jwt.jwksUrl !== before.jwt.jwksUrl) {
+          await requireKeySet({ url: next.jwt.jwksUrl, fetch: needs.fetch })
+        }
         await auth.changeGroups(before.groups, next.groups)
-        return () => {}
+        return () => {
+          if (!Bun.deepEquals(before.jwt, next.jwt)) auth.changeTokenTrust(next.jwt)
+        }
       },
       close: () => auth.close(),
     }

@@ -6,7 +6,7 @@ import { AppError } from '#lib/errors.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Log } from '#telemetry/log.ts'
 import { notThreeParts } from './credentials.ts'
-import { createKeySet } from './jwks.ts'
+import { createKeySet, type KeySet } from './jwks.ts'
 import { isServiceSubject } from './principal.ts'
 
 /** The claims of a verified token. */
@@ -60,20 +60,14 @@ export async function signDevelopmentToken(
  * other way round: with a public key as an HMAC secret anyone could sign.
  */
 export function createTokenVerifier(options: TokenVerifierOptions) {
-  const { settings } = options
-  const secret = settings.secret === undefined ? undefined : secretTokens(settings.secret)
-  const keySet =
-    settings.jwksUrl === undefined
-      ? undefined
-      : createKeySet({
-          url: settings.jwksUrl,
-          fetch: options.fetch,
-          log: options.log,
-          ageMaxMs: settings.jwksAgeMaxS * 1000,
-        })
+  let trust = trustOf(options)
+  /** Of the key sets and settings before the present ones. */
+  let formerVersions = 0
 
   async function payloadOf(token: string): Promise<JWTPayload> {
+    const { settings, secrets, keySet } = trust
     const header = readHeader(token)
+    const given = { settings, now: options.now }
     const rules = {
       clockTolerance: settings.clockSkewS,
       currentDate: options.now(),
@@ -81,10 +75,12 @@ export function createTokenVerifier(options: TokenVerifierOptions) {
       ...(settings.issuer === undefined ? {} : { issuer: settings.issuer }),
       ...(settings.audience === undefined ? {} : { audience: settings.audience }),
     }
-    if (header.alg === 'HS256' && secret !== undefined) {
-      const payload = await secret.verify(token, { ...rules, algorithms: ['HS256'] })
-      if (payload === false) throw refusal(token, options)
-      return { ...payload }
+    if (header.alg === 'HS256' && secrets.length > 0) {
+      for (const secret of secrets) {
+        const payload = await secret.verify(token, { ...rules, algorithms: ['HS256'] })
+        if (payload !== false) return { ...payload }
+      }
+      throw refusal(token, given)
     }
     if (keySet === undefined || !settings.algorithms.includes(header.alg)) {
       throw invalid("The token's algorithm is not accepted.")
@@ -93,16 +89,47 @@ export function createTokenVerifier(options: TokenVerifierOptions) {
     try {
       return (await jwtVerify(token, key, { ...rules, algorithms: [header.alg] })).payload
     } catch (cause) {
-      throw refusal(token, options, cause)
+      throw refusal(token, given, cause)
     }
   }
 
+  const version = () => formerVersions + (trust.keySet?.version() ?? 0)
   return {
     /** Rises when verified tokens may have become invalid. */
-    version: () => keySet?.version() ?? 0,
+    version,
     /** Throws an `AppError`: `invalid_token`, or `service_unavailable` without a key set. */
-    verify: async (token: string) => readClaims(await payloadOf(token), options),
-    close: () => keySet?.close(),
+    verify: async (token: string) =>
+      readClaims(await payloadOf(token), { settings: trust.settings, now: options.now }),
+    /** Trusts other secrets or keys; tokens that were verified before are verified again. */
+    change(settings: Config['jwt']): void {
+      const former = trust
+      formerVersions = version() + 1
+      trust = trustOf({ ...options, settings }, former)
+      if (former.keySet !== trust.keySet) former.keySet?.close()
+    },
+    close: () => trust.keySet?.close(),
+  }
+}
+
+type Trust = {
+  readonly settings: Config['jwt']
+  readonly secrets: readonly ReturnType<typeof secretTokens>[]
+  readonly keySet: KeySet | undefined
+}
+
+/** The keys of the provider stay with their URL. */
+function trustOf({ settings, fetch, log }: TokenVerifierOptions, former?: Trust): Trust {
+  const { secret, formerSecret, jwksUrl: url, jwksAgeMaxS } = settings
+  const isKept =
+    former !== undefined &&
+    former.settings.jwksUrl === url &&
+    former.settings.jwksAgeMaxS === jwksAgeMaxS
+  const openKeySet = () =>
+    url === undefined ? undefined : createKeySet({ url, fetch, log, ageMaxMs: jwksAgeMaxS * 1000 })
+  return {
+    settings,
+    secrets: [secret, formerSecret].flatMap((text) => text ?? []).map(secretTokens),
+    keySet: isKept ? former.keySet : openKeySet(),
   }
 }
 
@@ -126,7 +153,11 @@ function readHeader(token: string): { alg: string; kid?: string } {
 }
 
 /** Why a token was refused, by its claims. */
-function refusal(token: string, { settings, now }: TokenVerifierOptions, cause?: unknown) {
+function refusal(
+  token: string,
+  { settings, now }: Pick<TokenVerifierOptions, 'settings' | 'now'>,
+  cause?: unknown,
+) {
   let claims: JWTPayload
   try {
     claims = decodeJwt(token)

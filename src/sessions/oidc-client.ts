@@ -216,7 +216,7 @@ export function createOidcClient({ config, auth, sealer, now }: OidcClientOption
       const { payload } = await jwtVerify(token, keys, {
         issuer: client.serverMetadata().issuer,
         audience: clientId ?? '',
-        algorithms: jwt.algorithms,
+        algorithms: config.jwt.algorithms,
         clockTolerance: jwt.clockSkewS,
         currentDate: now(),
         maxTokenAge: logoutTokenAgeMaxS,

@@ -9,6 +9,7 @@ import { chunk } from './scripted-answers.ts'
 export type HeldUpstream = {
   /** A configuration with this upstream and its model `held` only. */
   readonly configFile: string
+  readonly baseUrl: string
   /** The number of responses that have begun and not ended. */
   readonly held: () => number
   /** Ends the pending responses; later ones end at once. */
@@ -54,6 +55,7 @@ export async function startHeldUpstream(
   )
   return {
     configFile,
+    baseUrl,
     held: () => held.size,
     release() {
       isReleased = true
