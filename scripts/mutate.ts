@@ -3,8 +3,8 @@
  * of the project, and lists the changes that no test notices. `--only 'jwks.ts:92'` repeats some.
  *
  * Stryker has no runner for Bun's tests, and its command runner runs all tests for every mutant. Here
- * a mutant meets the test files that execute its line, those closest to its file first. Survivors are
- * type-checked, because `bun run check` does so too.
+ * a mutant meets the test files that execute its line, those closest to its file first. Those that the
+ * closest do not notice are type-checked, because `bun run check` does so too.
  *
  * The load of the machine does not change the score: a failure counts only if the same tests pass
  * without the mutant right afterwards, and a time limit only if they are not slow without it either.
@@ -24,7 +24,11 @@ const graceMs = 30_000
 const cleanMs = 600_000
 /** Tests without a mutant that fail so often are left out. */
 const cleanAttempts = 2
-/** A late run is repeated with a longer limit, as the machine may have become slower. */
+/**
+ * A run that is late counts if the same tests take at most this part of its time without the mutant.
+ * Otherwise it is repeated with a longer limit, as the machine has become slower.
+ */
+const inTimePart = 0.5
 const mutantAttempts = 3
 /** How Bun names the file of the results that follow. */
 const fileHeading = /^(test\/\S+\.test\.ts):$/gm
@@ -81,18 +85,10 @@ type Clean = {
 }
 
 const outcomes = { 'failing test': 0, 'time limit': 0, compiler: 0, survived: 0 }
-const unnoticed: Mutant[] = []
+/** Created for the first mutant that needs it. */
+let hasTypeError: ReturnType<typeof createTypeChecker> | undefined
 const queue = mutants.values()
 await Promise.all(trees.map(work))
-const hasTypeError = createTypeChecker()
-for (const mutant of unnoticed) {
-  if (!hasTypeError(mutant.file, mutatedText(mutant))) {
-    console.log(describe(mutant))
-    continue
-  }
-  outcomes.compiler++
-  outcomes.survived--
-}
 end(report() < Number(options.min) ? 1 : 0)
 
 /** The score in per cent; of an interrupted run, that of the mutants tried so far. */
@@ -108,18 +104,14 @@ function report(): number {
 async function work(tree: string): Promise<void> {
   for (const mutant of queue) {
     const outcome = await runMutant(mutant, tree)
-    if (outcome !== null) {
-      outcomes[outcome]++
-      continue
-    }
-    outcomes.survived++
-    unnoticed.push(mutant)
-    console.error(`no test fails: ${describe(mutant)}`)
+    outcomes[outcome]++
+    if (outcome === 'survived') console.log(describe(mutant))
+    else console.error(`${outcome}: ${describe(mutant)}`)
   }
 }
 
-/** Null if no test notices. */
-async function runMutant(mutant: Mutant, tree: string) {
+async function runMutant(mutant: Mutant, tree: string): Promise<keyof typeof outcomes> {
+  let isChecked = false
   const files = closestTests(tests, mutant.file).slice(0, Number(options.files)).values()
   for (const count of batchFiles) {
     let batchMs = 0
@@ -133,8 +125,16 @@ async function runMutant(mutant: Mutant, tree: string) {
     if (batch.length === 0) break
     const outcome = await runBatch(mutant, tree, { batch, batchMs })
     if (outcome !== null) return outcome
+    if (!isChecked && isRefused(mutant)) return 'compiler'
+    isChecked = true
   }
-  return null
+  return !isChecked && isRefused(mutant) ? 'compiler' : 'survived'
+}
+
+/** By the compiler. */
+function isRefused(mutant: Mutant): boolean {
+  hasTypeError ??= createTypeChecker()
+  return hasTypeError(mutant.file, mutatedText(mutant))
 }
 
 /** What these tests, which need `batchMs` without the mutant, show; null if they do not notice it. */
@@ -156,9 +156,9 @@ async function runBatch(
     const cleanDurationMs = await runClean(failed, tree)
     if (cleanDurationMs === null) rest = rest.filter((test) => !failed.includes(test))
     else if (!isLate) return 'failing test'
-    else if (limitOf(cleanDurationMs) <= limitMs) return 'time limit'
+    else if (cleanDurationMs <= inTimePart * limitMs) return 'time limit'
     else limitMs = limitOf(cleanDurationMs)
-    console.error(`without the mutant too, ${failed.join(' ')}: ${describe(mutant)}`)
+    console.error(`${result} without the mutant too, ${failed.join(' ')}: ${describe(mutant)}`)
   }
   return null
 }
