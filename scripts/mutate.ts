@@ -17,9 +17,12 @@ import ts from 'typescript-api'
 import { closestTests, listTests } from '#test/support/fast-tests.ts'
 import { listMutants, type Mutant } from './mutants.ts'
 
-/** A run may take this many times as long as the same tests without a mutant, and the grace. */
-const slowdownMax = 5
-const graceMs = 30_000
+/**
+ * A run may take this many times as long as the same tests without a mutant, and the grace. Short,
+ * since mutants that hang are many and a run that is late is checked.
+ */
+const slowdownMax = 3
+const graceMs = 15_000
 /** For test files without a mutant. */
 const cleanMs = 600_000
 /** Tests without a mutant that fail so often are left out. */
@@ -152,7 +155,8 @@ async function runBatch(
     fs.writeFileSync(join(tree, file), read(file))
     if (result === 'passed') return null
     const isLate = result === 'late'
-    const failed = isLate ? rest : rest.filter((test) => test === (lastFile ?? test))
+    const isKnown = !isLate && lastFile !== undefined && rest.includes(lastFile)
+    const failed = isKnown ? [lastFile] : rest
     const cleanDurationMs = await runClean(failed, tree)
     if (cleanDurationMs === null) rest = rest.filter((test) => !failed.includes(test))
     else if (!isLate) return 'failing test'
@@ -238,7 +242,7 @@ async function runTests(args: readonly string[], cwd: string, limitMs: number) {
   running.delete(child)
   const result = isLate ? 'late' : child.exitCode === 0 ? 'passed' : 'failed'
   const headings = [...fs.readFileSync(output, 'utf8').matchAll(fileHeading)]
-  return { result, lastFile: headings.at(-1)?.[1] ?? null } as const
+  return { result, lastFile: headings.at(-1)?.[1] } as const
 }
 
 /** Checks one changed file at a time, as the whole project takes a minute for each mutant. */
