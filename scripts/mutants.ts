@@ -139,7 +139,10 @@ function swapped(operator: string): string {
 }
 
 function isExact({ parent, text }: ts.NumericLiteral): boolean {
-  const isNamed = ts.isVariableDeclaration(parent) || ts.isPropertyAssignment(parent)
+  const isNamed =
+    ts.isVariableDeclaration(parent) ||
+    ts.isPropertyAssignment(parent) ||
+    ts.isPropertyDeclaration(parent)
   if (isNamed && duration.test(parent.name.getText())) return false
   return Number(text) <= numberMax
 }

@@ -24,6 +24,10 @@ export function run(items: string[], count: number) {
   items.push(isLarge ? 'large' : 'small')
   return [count * 2]
 }
+class Latency {
+  samples = 0
+  #meanMs = 0
+}
 `
   const changes = listMutants('run.ts', text).map(({ line, change }) => `${line}: ${change}`)
   expect(changes).toEqual([
@@ -41,6 +45,7 @@ export function run(items: string[], count: number) {
     '8: [count * 2] → []',
     '8: count * 2 → count / 2',
     '8: 2 → (2 + 1)',
+    '11: 0 → (0 + 1)',
   ])
 })
 
