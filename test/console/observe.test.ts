@@ -21,7 +21,8 @@ describe.skipIf(isBrowserMissing)('agents, traffic and the log (needs chromium)'
 
   test('an agent is created, tried in the playground, changed and deleted; the audit log has it', async () => {
     const visited = await openPage()
-    const { page, faults, open, press, fill, choose, shows, hides, expectAccessible } = visited
+    const { page, faults, open, press, fill, choose, check, shows, hides, expectAccessible } =
+      visited
     await open('/agents', 'Agents')
     await shows('No agents yet')
     await press('Create an agent')
@@ -45,6 +46,52 @@ describe.skipIf(isBrowserMissing)('agents, traffic and the log (needs chromium)'
     await fill('Description', 'Knows the rules')
     await press('Save')
     await shows('Knows the rules')
+
+    await press('Edit Clerk')
+    await press('Add a function')
+    const newRowHasFocus = (count: number) =>
+      page.waitForFunction(`document.querySelectorAll('dialog fieldset.card').length === ${count} &&
+        [...document.querySelectorAll('dialog fieldset.card')].at(-1).contains(document.activeElement)`)
+    await newRowHasFocus(1)
+    await page.keyboard.type('look up')
+    await fill('What it does', 'Finds a rule.')
+    await expectAccessible()
+    await press('Save')
+    await page.waitForFunction(`[...document.querySelectorAll('dialog .field')].some((field) =>
+      field.querySelector('label').innerText === 'Function name' &&
+      field.querySelector('input').getAttribute('aria-invalid') === 'true' &&
+      field.querySelector('.fault').innerText.includes('letters'))`)
+    await expectAccessible()
+    await fill('Function name', 'look_up')
+    await fill('Parameters (JSON Schema)', '{"type": "object"')
+    await page.waitForFunction(`document.querySelector('dialog button[type=submit]').disabled`)
+    await fill('Parameters (JSON Schema)', '{"type": "object"}')
+    await press('Add an MCP server')
+    await newRowHasFocus(2)
+    await page.keyboard.type('wiki')
+    await fill('Allowed tools', 'search, read')
+    await check('The client approves each call')
+    await press('JSON')
+    const written = await page.$eval('dialog textarea.mono', (area) => area.value)
+    expect(JSON.parse(written)).toEqual([
+      {
+        type: 'function',
+        name: 'look_up',
+        description: 'Finds a rule.',
+        parameters: { type: 'object' },
+      },
+      {
+        type: 'mcp',
+        server_label: 'wiki',
+        allowed_tools: ['search', 'read'],
+        require_approval: 'never',
+      },
+    ])
+    await expectAccessible()
+    await press('Form')
+    await press('Remove tool 2')
+    await press('Save')
+    await shows('look_up')
     await press('Delete Clerk')
     await press('Delete')
     await shows('No agents yet')
@@ -52,9 +99,9 @@ describe.skipIf(isBrowserMissing)('agents, traffic and the log (needs chromium)'
     await open('/audit', 'Audit log')
     await choose('Action', 'agent')
     await page.waitForFunction(`[...document.querySelectorAll('td code')].map((one) =>
-      one.innerText).join() === 'agent.delete,agent.update,agent.create'`)
+      one.innerText).join() === 'agent.delete,agent.update,agent.update,agent.create'`)
     await expectAccessible()
-    const update = await page.waitForSelector('tr:nth-child(2) .actions button')
+    const update = await page.waitForSelector('tr:nth-child(3) .actions button')
     await update?.click()
     await page.waitForFunction(
       `document.querySelector('dialog ins')?.innerText === 'Knows the rules'`,
@@ -64,7 +111,8 @@ describe.skipIf(isBrowserMissing)('agents, traffic and the log (needs chromium)'
     await fill('Who', 'nobody of this name')
     await shows('Nobody found')
     await hides('127.0.0.1')
-    expect(faults).toEqual([])
+    // The refused tool.
+    expect(faults).toEqual([expect.stringContaining('422')])
     await page.close()
   })
 

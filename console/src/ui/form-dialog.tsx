@@ -13,6 +13,7 @@ export function FormDialog({
   canSubmit = true,
   wide = false,
   onSubmit,
+  onRefused,
   onClose,
   children,
 }: {
@@ -23,6 +24,8 @@ export function FormDialog({
   wide?: boolean
   /** Closes the dialog itself when it has succeeded; throws an `ApiError` otherwise. */
   onSubmit: () => Promise<unknown>
+  /** Gets why a submit was refused, to show it at a field too; undefined when the next one starts. */
+  onRefused?: (error: unknown) => void
   onClose: () => void
   children: ComponentChildren
 }) {
@@ -31,10 +34,12 @@ export function FormDialog({
   const send = () =>
     run(async () => {
       setFault(undefined)
+      onRefused?.(undefined)
       try {
         await onSubmit()
       } catch (error) {
         setFault(error)
+        onRefused?.(error)
       }
     })
   return (

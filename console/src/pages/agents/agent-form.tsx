@@ -1,14 +1,16 @@
 import { useState } from 'preact/hooks'
 import { call, type RequestOf } from '../../api/call.ts'
+import { ApiError } from '../../api/errors.ts'
 import type { Agent } from '../../api/generated/types.ts'
 import { text } from '../../texts/texts.ts'
-import { Button } from '../../ui/button.tsx'
 import { AreaField, Checkbox, SelectField, TextField } from '../../ui/field.tsx'
 import { FormDialog } from '../../ui/form-dialog.tsx'
 import { Fault } from '../../ui/notice.tsx'
 import { useQuery } from '../../ui/query.ts'
 import { announce } from '../../ui/toasts.tsx'
-import { exampleTools, faultOf, parseTools } from '../playground/settings.ts'
+import { faultOf } from '../playground/settings.ts'
+import { draftOf, type ToolFault, type ToolsDraft, toolFaultOf, toolsOf } from './tool-drafts.ts'
+import { ToolsForm } from './tools-form.tsx'
 
 type Body = RequestOf<'PATCH /v1/agents/{agent_id}'>['body']
 type Kind = NonNullable<Agent['visibility']>['kind']
@@ -35,7 +37,11 @@ export function AgentForm({
   const [description, setDescription] = useState(agent?.description ?? '')
   const [model, setModel] = useState(agent?.model ?? '')
   const [instructions, setInstructions] = useState(agent?.instructions ?? '')
-  const [tools, setTools] = useState(() => toolsText(agent))
+  const [tools, setTools] = useState<ToolsDraft>(() => ({
+    view: 'form',
+    drafts: (agent?.tools ?? []).map(draftOf),
+  }))
+  const [toolFault, setToolFault] = useState<ToolFault | null>(null)
   const [collections, setCollections] = useState<readonly string[]>(
     agent?.collections?.map(({ id }) => id) ?? [],
   )
@@ -45,7 +51,7 @@ export function AgentForm({
   const [kind, setKind] = useState<Kind>(agent?.visibility?.kind ?? 'owner')
   const [sharedWith, setSharedWith] = useState(() => sharedText(agent))
   const models = useModels(model)
-  const toolsFault = faultOf(parseTools, tools)
+  const areToolsReadable = faultOf(() => toolsOf(tools), '') === null
 
   const submit = async () => {
     const body = {
@@ -53,7 +59,7 @@ export function AgentForm({
       description: description.trim() === '' ? null : description.trim(),
       model,
       instructions: instructions.trim() === '' ? null : instructions,
-      tools: parseTools(tools),
+      tools: toolsOf(tools),
       collections: [...collections],
       sampling: {
         ...agent?.sampling,
@@ -78,8 +84,11 @@ export function AgentForm({
       wide
       title={agent === null ? text('agents.create') : text('agents.edit', { name: agent.name })}
       submit={text(agent === null ? 'action.create' : 'action.save')}
-      canSubmit={name.trim() !== '' && model !== '' && toolsFault === null}
+      canSubmit={name.trim() !== '' && model !== '' && areToolsReadable}
       onSubmit={submit}
+      onRefused={(error) =>
+        setToolFault(error instanceof ApiError ? toolFaultOf(error.param, error.message) : null)
+      }
       onClose={onClose}
     >
       <div class="pair">
@@ -105,27 +114,10 @@ export function AgentForm({
         onValue={setInstructions}
       />
       <Documents chosen={collections} onChosen={setCollections} />
-      <details class="option" open={tools.trim() !== ''}>
-        <summary>{text('agents.tools')}</summary>
-        <div class="stack tight">
-          <AreaField
-            mono
-            rows={6}
-            label={text('agents.tools_label')}
-            hint={text('agents.tools_hint')}
-            fault={toolsFault}
-            value={tools}
-            onValue={setTools}
-          />
-          {tools.trim() === '' && (
-            <div class="row">
-              <Button size="small" onClick={() => setTools(exampleTools)}>
-                {text('playground.example')}
-              </Button>
-            </div>
-          )}
-        </div>
-      </details>
+      <section class="stack tight" aria-label={text('agents.tools')}>
+        <h3>{text('agents.tools')}</h3>
+        <ToolsForm tools={tools} fault={toolFault} onTools={setTools} />
+      </section>
       <details class="option" open={temperature !== '' || maxTokens !== '' || effort !== ''}>
         <summary>{text('agents.sampling')}</summary>
         <div class="trio">
@@ -219,15 +211,6 @@ function useModels(present: string) {
   )
   const all = present === '' || names.includes(present) ? names : [present, ...names]
   return all.map((id) => ({ value: id, label: id }))
-}
-
-function toolsText(agent: Agent | null): string {
-  const tools = agent?.tools ?? []
-  if (tools.length === 0) return ''
-  const given = tools.map((tool) =>
-    Object.fromEntries(Object.entries(tool).filter(([, value]) => value !== null)),
-  )
-  return JSON.stringify(given, null, 2)
 }
 
 function sharedText(agent: Agent | null): string {
