@@ -203,10 +203,10 @@ function noteLength(exchange: Exchange, request: Request): void {
 function respond(exchange: Exchange, set: ResponseSettings, result: unknown): unknown {
   if (result instanceof Response) {
     exchange.status = result.status
-    if (exchange.isOpen) return result
     const length = result.headers.get('content-length')
     if (length !== null) exchange.bytesOut = Number(length)
     else if (result.status === 304) exchange.bytesOut = 0
+    if (exchange.isOpen) return result
     exchange.end()
     return result
   }

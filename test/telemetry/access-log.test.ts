@@ -1,7 +1,9 @@
-import { afterEach, expect, test } from 'bun:test'
-import type { JsonObject } from '#lib/json.ts'
+import { afterEach, describe, expect, test } from 'bun:test'
+import { once } from 'node:events'
+import { asRecord, type JsonObject } from '#lib/json.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { openSocket as openRawSocket } from '#test/support/raw-exchange.ts'
 import { openSocket } from '#test/support/socket-client.ts'
 
 let gateway: Gateway | undefined
@@ -107,6 +109,51 @@ test('a client that disconnects has one line, with what was sent', async () => {
   expect(others).toEqual([])
   expect(line).toMatchObject({ status: 200, outcome: 'cancelled', model: 'demo-long' })
   expect(Number(line?.['bytes_out'])).toBeGreaterThan(0)
+})
+
+describe('a download', () => {
+  /** More than the sockets between both ends hold. */
+  const bytes = 16 * 1024 * 1024
+
+  /** A client that has the head of a download and reads no further. */
+  async function startDownload(here: Gateway) {
+    const uploaded = await here.request('/v1/files?name=a.bin', {
+      method: 'POST',
+      body: new Uint8Array(bytes),
+    })
+    const { id } = asRecord(await uploaded.json())
+    const head = `GET /v1/files/${id}/content HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer ${await here.token()}\r\n\r\n`
+    const socket = await openRawSocket(here.port, head)
+    await once(socket, 'readable')
+    return socket
+  }
+  const downloadsOf = (here: Gateway) =>
+    linesOf(here).filter(({ route }) => route === '/v1/files/:id/content')
+
+  test('has its line when its last byte was sent to a slow client', async () => {
+    const here = await start()
+    const socket = await startDownload(here)
+    await here.request('/v1/me')
+    await eventually('a later request ends', () =>
+      linesOf(here).some(({ route }) => route === '/v1/me'),
+    )
+    expect(downloadsOf(here)).toEqual([])
+    socket.resume()
+    await eventually('the download ends', () => downloadsOf(here).length > 0)
+    socket.destroy()
+    expect(downloadsOf(here)).toMatchObject([
+      { status: 200, outcome: 'completed', bytes_out: bytes, duration_ms: expect.any(Number) },
+    ])
+  })
+
+  test('that is aborted is cancelled, and how much was sent is not known', async () => {
+    const here = await start()
+    const socket = await startDownload(here)
+    socket.destroy()
+    await eventually('the download ends', () => downloadsOf(here).length > 0)
+    expect(downloadsOf(here)).toMatchObject([{ status: 200, outcome: 'cancelled' }])
+    expect(downloadsOf(here)[0]).not.toContainKey('bytes_out')
+  })
 })
 
 test('a WebSocket has a line at its end, and one for each of its requests', async () => {

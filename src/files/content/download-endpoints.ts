@@ -1,13 +1,19 @@
 import { Type } from '@sinclair/typebox'
-import { bytes, type Endpoint, type EndpointInput, endpoint } from '#api/endpoint.ts'
+import {
+  bytes,
+  type CallerContext,
+  type Endpoint,
+  type EndpointInput,
+  endpoint,
+} from '#api/endpoint.ts'
 import { ifMatchHeader, ifNoneMatchHeader } from '#api/shapes.ts'
 import type { Config } from '#config/schema.ts'
 import { type FileRecord, fileExample, fileNotFound } from '#files/record.ts'
 import { parseNodeId } from '#files/tree/checks.ts'
 import type { Files } from '#files/tree.ts'
+import { endWhenSent } from '#http/sent-body.ts'
 import { entityTag, isKnown, readIfMatch } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
-import type { RequestContext } from '#lib/request-context.ts'
 import type { Storage } from '#storage/storage.ts'
 
 export type DownloadEndpointsDeps = {
@@ -27,12 +33,12 @@ export function downloadEndpoints({ files, storage, config }: DownloadEndpointsD
 
   async function respond({
     params,
-    context: { principal },
+    context: { principal, exchange },
     request,
     set,
     server,
   }: Pick<
-    EndpointInput<typeof fileId, unknown, unknown, RequestContext>,
+    EndpointInput<typeof fileId, unknown, unknown, CallerContext>,
     'params' | 'context' | 'request' | 'set' | 'server'
   >): Promise<Response> {
     server?.timeout(request, timeoutS)
@@ -55,6 +61,7 @@ export function downloadEndpoints({ files, storage, config }: DownloadEndpointsD
     headers.set('content-length', String(end - start))
     const isEmpty = request.method === 'HEAD' || end === start
     const body = isEmpty ? null : await storage.read(file.sha256, { start, end })
+    if (body !== null && server !== null) endWhenSent(request, server, exchange)
     return new Response(body, { status: range === null ? 200 : 206, headers })
   }
 

@@ -2,6 +2,7 @@ import { type Endpoint, type EndpointInput, endpoint, json, jsonBody } from '#ap
 import { hasEnded, messagesPath } from '#batches/batches.ts'
 import { type Batches, batchNotFound } from '#batches/service.ts'
 import type { Config } from '#config/schema.ts'
+import { endWhenSent } from '#http/sent-body.ts'
 import type { ClientAddresses } from '#lib/client-address.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestContext } from '#lib/request-context.ts'
@@ -191,6 +192,7 @@ function resultsEndpoint(path: string, { batches, storage }: MessageBatchDeps): 
       if (batch.resultsSha256 === null) throw batchNotFound(params.id)
       server?.timeout(request, resultsTimeoutS)
       const content = await storage.read(batch.resultsSha256)
+      if (server !== null) endWhenSent(request, server, context.exchange)
       return new Response(content, { headers: { 'content-type': jsonLines } })
     },
   })
