@@ -187,7 +187,8 @@ function childrenText({
 }: {
   child_counts: { files: number; folders: number }
 }) {
-  return text('files.children', { count: format.number(files + folders) })
+  const count = files + folders
+  return count === 1 ? text('files.child') : text('files.children', { count: format.number(count) })
 }
 
 function NodeName({ node, onDetails }: { node: FileNode; onDetails: () => void }) {

@@ -59,7 +59,9 @@ export function UsersPage() {
     {
       name: 'seen',
       label: text('users.seen'),
-      cell: ({ last_seen_at: at }) => (at === null ? text('time.never') : format.time(at)),
+      cell: ({ last_seen_at: at }) => (
+        <span class="nowrap">{at === null ? text('time.never') : format.time(at)}</span>
+      ),
     },
     actionsColumn((user) => [
       {

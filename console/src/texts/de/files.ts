@@ -5,6 +5,7 @@ export const files = {
   'files.attributes': 'Attribute',
   'files.cancel_all': 'Alle abbrechen',
   'files.cancel_upload': '{name} abbrechen',
+  'files.child': '1 Eintrag',
   'files.children': '{count} Einträge',
   'files.choose_collection': 'Sammlung wählen',
   'files.close_folder': '{name} zuklappen',

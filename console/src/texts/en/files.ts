@@ -5,6 +5,7 @@ export const files = {
   'files.attributes': 'Attributes',
   'files.cancel_all': 'Cancel all',
   'files.cancel_upload': 'Cancel {name}',
+  'files.child': '1 item',
   'files.children': '{count} items',
   'files.choose_collection': 'Choose a collection',
   'files.close_folder': 'Close {name}',
