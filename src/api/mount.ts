@@ -124,6 +124,7 @@ function serve(
         set.headers['server-timing'] = renderServerTiming(exchange)
       }
       route?.ended(exchange.status, exchange.receivedAtMs)
+      if (sent instanceof Response) addHeaders(sent, set)
       return sent
     } catch (error) {
       if (bodySpec !== undefined && context !== null) server?.timeout(request, idleTimeoutS)
@@ -216,6 +217,17 @@ function respond(exchange: Exchange, set: ResponseSettings, result: unknown): un
   const body = result === undefined ? result : renderJson(exchange, set, result)
   exchange.end()
   return body
+}
+
+/** The framework copies a response to add headers to it: with a stream that costs 10 µs. */
+function addHeaders({ headers, status }: Response, set: ResponseSettings): void {
+  if (status === 200 && set.status !== 200) return
+  for (const name in set.headers) {
+    const value = set.headers[name]
+    if (value !== undefined && !headers.has(name)) headers.set(name, String(value))
+  }
+  set.headers = {}
+  set.status = 200
 }
 
 /** Twice as fast as leaving it to the framework, and the length is known. */
