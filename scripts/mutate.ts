@@ -223,6 +223,8 @@ async function runTests(args: readonly string[], cwd: string, limitMs: number) {
   const isFast = args.every((arg) => arg.startsWith('--') || fastFiles.has(arg))
   // Not a pipe: processes that outlive their test would keep it open.
   const output = `${cwd}.log`
+  // Bun writes over the beginning of a file, and leaves the rest.
+  fs.rmSync(output, { force: true })
   const child = Bun.spawn([process.execPath, 'test', '--bail', ...args], {
     cwd,
     env: { ...process.env, ...(isFast ? fast : {}) },
