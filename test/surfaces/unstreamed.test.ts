@@ -170,6 +170,14 @@ test('a model that only streams is asked again, and from then on only with strea
   expect(textOf((await ask('unstored response', 'picky')).body)).toBe(text)
   expect(textOf((await ask('message', 'picky')).body)).toBe(text)
   expect(streams()).toEqual([false, true, true])
+  const accepted = sent().map(({ headers }) => headers['accept'])
+  expect(accepted).toEqual(['application/json', 'text/event-stream', 'text/event-stream'])
+})
+
+test('a model that asks for streaming in either case is asked twice', async () => {
+  upstream.answer(refused('This model only supports streaming.'))
+  expect((await ask('unstored response', 'chat')).status).toBe(400)
+  expect(streams()).toEqual([false, true])
 })
 
 test('another refusal is not repeated with streaming', async () => {
