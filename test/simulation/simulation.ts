@@ -10,6 +10,7 @@ import {
   describeDescriptors,
   describeIds,
 } from './checks/processes.ts'
+import { checkWebhooks, subscribe } from './checks/webhooks.ts'
 import { Broken, type Client, createClient, Refused } from './client.ts'
 import { driveFaults, type Progress } from './drive-faults.ts'
 import { planFaults } from './faults.ts'
@@ -57,6 +58,7 @@ export async function simulate(options: SimulationOptions): Promise<Book | null>
     if (site.disk.fill === null) print('the disk never fills: this process may not mount a tmpfs')
     const world = createWorld()
     const clients = await createClients(seed, site)
+    for (const client of clients) await subscribe(client, site)
     const peers = await Promise.all(
       clients.map(async (client) => ({
         index: client.index,
@@ -75,6 +77,7 @@ export async function simulate(options: SimulationOptions): Promise<Book | null>
     print('settling')
     await settle(run, 'after the faults')
     await checkAcknowledged(run)
+    await checkWebhooks(run)
     await checkLedger(run)
 
     print('calm: every operation must succeed')
@@ -87,6 +90,7 @@ export async function simulate(options: SimulationOptions): Promise<Book | null>
     await settle(run, 'after the calm')
     checkProcesses(run, before)
     await checkAcknowledged(run)
+    await checkWebhooks(run)
     await checkLedger(run)
 
     print('restart')
@@ -95,6 +99,7 @@ export async function simulate(options: SimulationOptions): Promise<Book | null>
       await site.startReplica(replica)
     }
     await checkAcknowledged(run)
+    await checkWebhooks(run)
     await settle(run, 'after a restart')
     for (const replica of site.replicas) await site.stopReplica(replica)
     for (const line of describeIds(run).slice(0, logLinesMax)) print(line)

@@ -5,6 +5,8 @@ export type World = {
   readonly responses: Map<string, KnownResponse>
   /** Responses that were accepted and whose end was not seen. */
   readonly accepted: Map<string, KnownResponse>
+  /** Owners of background responses and batches by id: their end is announced by webhooks. */
+  readonly announced: Map<string, number>
   /** Batches that were accepted: each must end, with every line once. */
   readonly batches: Map<string, KnownBatch>
   readonly files: Map<string, KnownFile>
@@ -55,6 +57,7 @@ export function createWorld(): World {
   return {
     responses: new Map(),
     accepted: new Map(),
+    announced: new Map(),
     batches: new Map(),
     files: new Map(),
     collections: new Map(),

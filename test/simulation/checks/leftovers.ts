@@ -10,7 +10,7 @@ import type { Site } from '../site/site.ts'
  * The longest time that the gateway documents for something to be released after a crash: a job's
  * lease of 30 s, a suspended worker's 20 s (`frozen_max_ms` here), a restart's pause of 30 s.
  */
-const settlingMs = 90_000
+export const settlingMs = 90_000
 const lookEveryMs = 500
 
 /** Connections opened to reach every worker, where one worker serves the metrics of its own. */

@@ -35,6 +35,7 @@ async function runBatch({ client, world }: Scene): Promise<void> {
   })
   const id = String(created['id'])
   client.facts.push(id)
+  world.announced.set(id, client.index)
   world.batches.set(id, { tenant: client.index, prompts, endedMs: performance.now() })
   if (client.random() < 0.2) await client.json(`/v1/batches/${id}/cancel`, { method: 'POST' })
   for (let polls = 0; polls < pollsMax; polls++) {

@@ -63,6 +63,7 @@ async function runInBackground(scene: Scene): Promise<void> {
   const json = { model: 'chat', input: promptText(prompt), store: true, background: true }
   const { id } = await client.json('/v1/responses', { json })
   accept(scene, prompt, String(id))
+  scene.world.announced.set(String(id), client.index)
   const own = `/v1/responses/${id}`
   if (client.random() < 0.2) await client.json(`${own}/cancel`, { method: 'POST' })
   for (let polls = 0; polls < pollsMax; polls++) {

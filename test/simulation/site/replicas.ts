@@ -123,6 +123,9 @@ first_event_ms = 4000
 gap_ms = 4000
 total_ms = 20000
 
+[webhooks]
+private_hosts = ["127.0.0.1"]
+
 [drain]
 grace_ms = 8000
 

@@ -7,6 +7,7 @@ import { type OwnPostgres, postgresPrograms, startOwnPostgres } from './own-post
 import { type Replica, startReplicas } from './replicas.ts'
 import { type Slowness, watchSlowness } from './slowness.ts'
 import { mountSmallDisk, type SmallDisk } from './small-disk.ts'
+import { startWebhookReceiver, type WebhookReceiver } from './webhook-receiver.ts'
 
 /** `isOrderly`: a worker whose supervisor was killed, which writes what it has before it ends. */
 type Kill = { readonly pid: number; readonly atMs: number; readonly isOrderly: boolean }
@@ -19,6 +20,7 @@ export type Site = {
   readonly dataFolder: string
   readonly temporaryFolder: string
   readonly upstreams: readonly ModelServer[]
+  readonly webhooks: WebhookReceiver
   readonly replicas: readonly Replica[]
   /** Processes that were killed, for what they may have lost. */
   readonly kills: Kill[]
@@ -52,6 +54,7 @@ export async function startSite(folder: string, book: Book): Promise<Site | null
   for (const each of [dataFolder, temporaryFolder]) mkdirSync(each, { recursive: true })
   const postgres = await startOwnPostgres(programs, join(folder, 'postgres'))
   const upstreams = ['alpha', 'beta'].map((name) => startModelServer(name))
+  const webhooks = startWebhookReceiver()
   const replicas = await startReplicas({
     names: ['replica-0', 'replica-1'],
     databaseUrl: postgres.url,
@@ -71,6 +74,7 @@ export async function startSite(folder: string, book: Book): Promise<Site | null
     dataFolder,
     temporaryFolder,
     upstreams,
+    webhooks,
     replicas,
     kills,
     frozen,
@@ -122,6 +126,7 @@ export async function startSite(folder: string, book: Book): Promise<Site | null
     },
     async close() {
       for (const upstream of upstreams) await upstream.stop()
+      await webhooks.stop()
       await slowness.stop()
       await postgres.stop().catch(() => {})
       disk.remove()
