@@ -34,6 +34,8 @@ export type SpeechSessionsDeps = {
 
 /** One timer checks the deadlines of all sessions. */
 const tickMs = 250
+/** The process was frozen, or very busy, if a check comes later than so many. */
+const frozenTicks = 4
 /** Frames kept of ended sessions, for clients that have missed the last ones. */
 const endedCharsMax = 16_777_216
 
@@ -51,6 +53,7 @@ export class SpeechSessions {
   readonly #live = new Map<string, SpeechSession>()
   readonly #ended: ReturnType<typeof createEndedSessions>
   #timer: Timer | undefined
+  #tickedAtMs = 0
 
   constructor(deps: SpeechSessionsDeps) {
     const { config, languages, log, openRecognition, findEngine, admit, onUsed } = deps
@@ -71,7 +74,10 @@ export class SpeechSessions {
   connect(request: UpgradeRequest, socket: ClientSocket): Connection {
     const connection = new Connection(this, request, socket)
     this.#connections.add(connection)
-    this.#timer ??= setInterval(() => this.#tick(), tickMs)
+    if (this.#timer === undefined) {
+      this.#tickedAtMs = performance.now()
+      this.#timer = setInterval(() => this.#tick(), tickMs)
+    }
     return connection
   }
 
@@ -185,6 +191,11 @@ export class SpeechSessions {
   }
 
   #tick(): void {
+    const nowMs = performance.now()
+    const wasFrozen = nowMs - this.#tickedAtMs > frozenTicks * tickMs
+    this.#tickedAtMs = nowMs
+    // What has arrived meanwhile is read before deadlines count.
+    if (wasFrozen) return
     for (const connection of [...this.#connections]) connection.tick()
     for (const session of [...this.#live.values()]) session.tick()
     this.#ended.dropExpired()

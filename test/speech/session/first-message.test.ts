@@ -8,6 +8,9 @@ import { speak } from '#test/support/spoken-numbers.ts'
 
 /** Validation of the handshake and of later messages. */
 
+/** Long enough for the deadlines to be checked at once afterwards. */
+const frozenMs = 600
+
 let gateway: Gateway
 let server: SpeechServer
 let token: string
@@ -114,6 +117,17 @@ describe('the first message', () => {
     const connections = () => server.sessions.metrics().connections
     await eventually('everything is released', () => connections() === 0)
     endPassedTime()
+  })
+
+  test('may have arrived while the process was frozen beyond its deadline', async () => {
+    const client = await open()
+    await client.arrived()
+    client.sendFrame(1, '{"type":"session_start"}')
+    Bun.sleepSync(frozenMs)
+    passTime(server.settings.handshakeMs)
+    await eventually('the session begins', () => client.of('session_ready').length === 1)
+    endPassedTime()
+    await client.end()
   })
 
   test('may be long text, unlike later messages', async () => {
