@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, jest, test } from 'bun:test'
-import { createJournal } from '#responses/journal.ts'
 import type { ResponseStore } from '#responses/store.ts'
-import { quietLog } from '#test/support/quiet-log.ts'
+import { advanceUntil, openEntries, outageMaxMs, stepMs } from './journal-fixture.ts'
 
 /** How long responses wait for a database that hangs; the clock advances by hand. */
 beforeEach(() => {
@@ -10,47 +9,6 @@ beforeEach(() => {
 afterEach(() => {
   jest.useRealTimers()
 })
-
-const outageMaxMs = 10_000
-const stepMs = 100
-
-/** The time until the condition holds. */
-async function advanceUntil(reached: () => boolean): Promise<number> {
-  let passedMs = 0
-  for (; !reached() && passedMs < 10 * outageMaxMs; passedMs += stepMs) {
-    jest.advanceTimersByTime(stepMs)
-    await new Promise((resolve) => setImmediate(resolve))
-    for (let turn = 0; turn < 20; turn++) await Promise.resolve()
-  }
-  return passedMs
-}
-
-function openEntries(count: number, write: ResponseStore['write']) {
-  const store = { write } as ResponseStore
-  const journal = createJournal({
-    store,
-    flushMs: stepMs,
-    outageMaxMs,
-    urgentChars: 1_000,
-    log: quietLog,
-  })
-  const outcomes: string[] = []
-  const entries = Array.from({ length: count }, (_, at) =>
-    journal.open({
-      id: `resp_${at}`,
-      ownerId: 'ann',
-      conversationId: null,
-      opened: null,
-      onWritten() {},
-      onFailed() {},
-    }),
-  )
-  const end = (entry: (typeof entries)[number]) => {
-    const object = { id: 'x', status: 'completed' as const, output: [] }
-    void entry.end({ object, segment: null }).then((outcome) => outcomes.push(outcome))
-  }
-  return { entries, outcomes, end }
-}
 
 test.each([1, 2, 50])(
   '%i responses wait for a database that hangs no longer than configured',

@@ -1,0 +1,45 @@
+import { jest } from 'bun:test'
+import { createJournal } from '#responses/journal.ts'
+import type { ResponseStore } from '#responses/store.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
+
+export const outageMaxMs = 10_000
+export const stepMs = 100
+
+/** The time until the condition holds. */
+export async function advanceUntil(reached: () => boolean): Promise<number> {
+  let passedMs = 0
+  for (; !reached() && passedMs < 10 * outageMaxMs; passedMs += stepMs) {
+    jest.advanceTimersByTime(stepMs)
+    await new Promise((resolve) => setImmediate(resolve))
+    for (let turn = 0; turn < 20; turn++) await Promise.resolve()
+  }
+  return passedMs
+}
+
+export function openEntries(count: number, write: ResponseStore['write']) {
+  const store = { write } as ResponseStore
+  const journal = createJournal({
+    store,
+    flushMs: stepMs,
+    outageMaxMs,
+    urgentChars: 1_000,
+    log: quietLog,
+  })
+  const outcomes: string[] = []
+  const entries = Array.from({ length: count }, (_, at) =>
+    journal.open({
+      id: `resp_${at}`,
+      ownerId: 'ann',
+      conversationId: null,
+      opened: null,
+      onWritten() {},
+      onFailed() {},
+    }),
+  )
+  const end = (entry: (typeof entries)[number]) => {
+    const object = { id: 'x', status: 'completed' as const, output: [] }
+    void entry.end({ object, segment: null }).then((outcome) => outcomes.push(outcome))
+  }
+  return { entries, outcomes, end }
+}
