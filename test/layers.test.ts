@@ -50,6 +50,7 @@ const rules: readonly LayerRule[] = [
       'src/models/health-config.ts',
       'src/models/llama-config.ts',
       'src/models/model-config.ts',
+      'src/models/flite-config.ts',
       'src/models/onnx-config.ts',
       'src/models/upstream-config.ts',
     ],

@@ -110,7 +110,9 @@ export type AdapterLimits = {
 export type UpstreamModel = {
   readonly id: string
   /** `generate` if the upstream does not tell. */
-  readonly mode?: 'generate' | 'embed' | 'rerank'
+  readonly mode?: 'generate' | 'embed' | 'rerank' | 'speak'
+  /** Of a model that speaks, if it tells. */
+  readonly voices?: readonly string[]
   readonly aliases?: readonly string[]
   /** Unix seconds; null if unknown. */
   readonly created: number | null

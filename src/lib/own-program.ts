@@ -17,6 +17,7 @@ export type Role =
   | 'run-model'
   | 'run-encoder'
   | 'recognise-speech'
+  | 'speak-text'
   | 'create-database'
 
 const entry = new URL(form === 'source' ? '../main.ts' : './main.js', import.meta.url)

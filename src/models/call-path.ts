@@ -6,6 +6,7 @@ import { type Admit, createInference } from '#inference/inference.ts'
 import { callMetrics } from '#inference/metrics.ts'
 import { createTokenCounter } from '#inference/token-count/counter.ts'
 import { createTransport } from '#inference/transport/create-transport.ts'
+import { createFlite } from '#inference/upstreams/flite/adapter.ts'
 import { adapters as adaptersByKind } from '#inference/upstreams/index.ts'
 import { createLlama } from '#inference/upstreams/llama/adapter.ts'
 import { createOnnx } from '#inference/upstreams/onnx/adapter.ts'
@@ -17,6 +18,7 @@ import type { Log } from '#telemetry/log.ts'
 import type { Ledger } from '#usage/ledger.ts'
 import type { AccessRule } from './access-rules.ts'
 import { createCatalogue } from './catalogue.ts'
+import { fliteFolder } from './flite-config.ts'
 import { ggufModels } from './gguf-models.ts'
 import { llamaFolder } from './llama-config.ts'
 import { createModelAccess } from './model-access.ts'
@@ -75,7 +77,12 @@ export function startCallPath(
     environment: computeEnvironment(),
     log,
   })
-  const adapters = { ...adaptersByKind, llama, onnx }
+  const flite = createFlite({
+    settings: { ...config.flite, packageFolder: fliteFolder(config) },
+    environment: computeEnvironment(),
+    log,
+  })
+  const adapters = { ...adaptersByKind, llama, onnx, flite }
   const modelNames = createModelNames(config.compat)
   const access = createModelAccess(modelNames, needs.accessRules)
   const catalogue = createCatalogue({
@@ -139,7 +146,7 @@ export function startCallPath(
       tokenCounter.close()
       routing.close()
       catalogue.close()
-      await Promise.all([llama.close(), onnx.close()])
+      await Promise.all([llama.close(), onnx.close(), flite.close()])
       transport.close()
     },
   }

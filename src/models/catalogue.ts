@@ -16,6 +16,8 @@ export type Model = {
   readonly mode: ModelConfig['mode']
   readonly capabilities: readonly string[]
   readonly contextWindow: number | null
+  /** Of a model that speaks, if its upstream tells. */
+  readonly voices?: readonly string[]
   /** Unix seconds; 0 if no upstream reports it. */
   readonly created: number
   readonly ownedBy: string

@@ -115,6 +115,7 @@ function listedModel(listed: UpstreamModel, target: Target): Model {
     mode: listed.mode ?? 'generate',
     capabilities: listed.capabilities ?? [],
     contextWindow: listed.contextWindow,
+    ...(listed.voices === undefined ? {} : { voices: listed.voices }),
     created: listed.created ?? 0,
     ownedBy: listed.ownedBy ?? target.upstream.name,
     aliases: listed.aliases ?? [],

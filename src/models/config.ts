@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { Type } from '@sinclair/typebox'
 import { choice, reloading, section, whole } from '#config/keys.ts'
 import type { Config } from '#config/schema.ts'
+import { fliteKeys, fliteUpstreamName } from './flite-config.ts'
 import { healthKeys } from './health-config.ts'
 import { llamaKeys, localUpstreamName } from './llama-config.ts'
 import { configuredTargets, modelEntry } from './model-config.ts'
@@ -108,6 +109,7 @@ export const modelsKeys = {
   ...healthKeys,
   ...llamaKeys,
   ...onnxKeys,
+  ...fliteKeys,
   tokens: section('Counting input tokens.', {
     tokenizer: choice(
       'Built-in tokenizer for models without one; uses 100 MB after the first count.',
@@ -151,10 +153,11 @@ function* upstreamNameFaults({ upstream }: Config): Generator<string> {
   }
 }
 
-function* modelFaults({ model, upstream, llama, onnx }: Config): Generator<string> {
+function* modelFaults({ model, upstream, llama, onnx, flite }: Config): Generator<string> {
   const upstreams = new Set(upstream.map(({ name }) => name))
   if (llama.enabled) upstreams.add(localUpstreamName)
   if (onnx.enabled) upstreams.add(onnxUpstreamName)
+  if (flite.enabled) upstreams.add(fliteUpstreamName)
   const names = new Set<string>()
   for (const [at, entry] of model.entries()) {
     const { name, aliases, tokenizer } = entry

@@ -5,10 +5,12 @@ import { type Finding, fail, ok, skip, warn } from '#doctor/finding.ts'
 import { placeOf, reasonOf } from '#doctor/format.ts'
 import type { Transport } from '#inference/transport.ts'
 import type { Upstream } from '#inference/upstream.ts'
+import * as flite from '#inference/upstreams/flite/package.ts'
 import { type Adapters, adapters, isRemote } from '#inference/upstreams/index.ts'
 import * as llama from '#inference/upstreams/llama/package.ts'
 import * as onnx from '#inference/upstreams/onnx/package.ts'
 import type { ConfiguredUpstream } from '#models/catalogue.ts'
+import { fliteFolder, fliteUpstreamName } from '#models/flite-config.ts'
 import { llamaFolder, localUpstreamName } from '#models/llama-config.ts'
 import { configuredTargets } from '#models/model-config.ts'
 import { onnxFolder, onnxUpstreamName } from '#models/onnx-config.ts'
@@ -128,6 +130,11 @@ function answered(
 /** The runtimes of local models are installed separately. */
 function localFinding({ name, kind }: Upstream, config: CheckInputs['config']): Finding {
   const check = `upstream "${name}"`
+  if (kind === 'flite') {
+    return flite.packageFault(fliteFolder(config)) === null
+      ? ok(check, `speaks with ${flite.packageName} ${flite.packageVersion}`)
+      : skip(check, `run "${flite.installCommand}" to speak texts on this machine`)
+  }
   const runtime = kind === 'onnx' ? onnx : llama
   const folder = kind === 'onnx' ? onnxFolder(config) : llamaFolder(config)
   return runtime.packageFault(folder) === null
@@ -212,7 +219,11 @@ function fallbackFindings(
 }
 
 /** Models that are installed later may be fallbacks; these upstreams have no list here. */
-const localNames: ReadonlySet<string> = new Set([localUpstreamName, onnxUpstreamName])
+const localNames: ReadonlySet<string> = new Set([
+  localUpstreamName,
+  onnxUpstreamName,
+  fliteUpstreamName,
+])
 
 type Named = Pick<Config, 'model' | 'retrieval' | 'data' | 'onnx'>
 

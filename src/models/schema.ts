@@ -36,6 +36,9 @@ export const modelRecord = Type.Object(
       description: 'Such as `tools`, `vision` and `reasoning`; empty if unknown.',
     }),
     context_window: nullable(Type.Integer(), 'In tokens, if known.'),
+    voices: Type.Optional(
+      Type.Array(Type.String(), { description: 'Of a model that speaks, if its upstream tells.' }),
+    ),
   },
   { $id: 'Model' },
 )
@@ -67,6 +70,7 @@ export function renderModel(model: AvailableModel): ModelRecord {
     mode: model.mode,
     capabilities: model.capabilities,
     context_window: model.contextWindow,
+    ...(model.voices === undefined ? {} : { voices: model.voices }),
   }
 }
 

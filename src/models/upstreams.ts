@@ -2,6 +2,7 @@ import { Value } from '@sinclair/typebox/value'
 import type { Config } from '#config/schema.ts'
 import { requireUpstreamKind, type UpstreamKind } from '#inference/upstreams/index.ts'
 import type { ConfiguredUpstream } from './catalogue.ts'
+import { fliteUpstreamName } from './flite-config.ts'
 import { localUpstreamName } from './llama-config.ts'
 import { onnxUpstreamName } from './onnx-config.ts'
 import { upstreamEntry } from './upstream-config.ts'
@@ -14,9 +15,11 @@ export function configuredUpstreams({
   upstream: configured,
   llama,
   onnx,
+  flite,
 }: Pick<Config, 'upstream'> & {
   llama: Pick<Config['llama'], 'enabled'>
   onnx: Pick<Config['onnx'], 'enabled'>
+  flite: Pick<Config['flite'], 'enabled'>
 }): ConfiguredUpstream[] {
   const has = (kind: UpstreamKind, reserved: string) =>
     configured.some(({ name, api }) => api === kind || name === reserved)
@@ -26,6 +29,9 @@ export function configuredUpstreams({
       ? [builtIn(localUpstreamName, 'llama')]
       : []),
     ...(onnx.enabled && !has('onnx', onnxUpstreamName) ? [builtIn(onnxUpstreamName, 'onnx')] : []),
+    ...(flite.enabled && !has('flite', fliteUpstreamName)
+      ? [builtIn(fliteUpstreamName, 'flite')]
+      : []),
   ]
   return entries.map((entry) => ({
     upstream: {

@@ -76,6 +76,7 @@ const commands = [
   'restore',
   'mp3 install',
   'llama install',
+  'voice install',
 ]
 
 async function run(command: string, option: string) {

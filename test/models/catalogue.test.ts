@@ -65,6 +65,7 @@ function open({ upstreams, model = [], refreshMs = 60_000, refreshTimeoutMs = 5_
       upstream: entries,
       llama: { enabled: false },
       onnx: { enabled: false },
+      flite: { enabled: false },
     }),
     adapters: adaptersWithoutModels,
     access: createModelAccess(createModelNames({ prefix: 'vendor' }), () => []),

@@ -1,4 +1,5 @@
 import { loadConfig } from '#config/load.ts'
+import { createFlite } from '#inference/upstreams/flite/adapter.ts'
 import { adapters } from '#inference/upstreams/index.ts'
 import { createLlama } from '#inference/upstreams/llama/adapter.ts'
 import { createOnnx } from '#inference/upstreams/onnx/adapter.ts'
@@ -15,4 +16,9 @@ export const adaptersWithoutModels = {
     settings: { ...config.llama, packageFolder: '/nowhere' },
   }),
   onnx: createOnnx({ ...withoutModels, settings: { ...config.onnx, packageFolder: '/nowhere' } }),
+  flite: createFlite({
+    environment: {},
+    log: quietLog,
+    settings: { ...config.flite, packageFolder: '/nowhere' },
+  }),
 }

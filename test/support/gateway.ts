@@ -57,6 +57,7 @@ export type GatewayOptions = {
   appGateway?: Partial<Config['appGateway']>
   hook?: Partial<Config['hook'][number]>[]
   llama?: Partial<Config['llama']>
+  flite?: Partial<Config['flite']>
   installer?: Partial<Config['installer']>
   retrieval?: Partial<Config['retrieval']>
   files?: Partial<Config['files']>
@@ -194,6 +195,7 @@ function configOf(options: GatewayOptions): Config {
     llama: { ...config.llama, ...options.llama },
     installer: { ...config.installer, ...options.installer },
     retrieval: { ...config.retrieval, ...options.retrieval },
+    flite: { ...config.flite, ...options.flite },
     files: { ...config.files, ...options.files },
     speech: { ...config.speech, ...options.speech },
     docs: { ...config.docs, ...options.docs },

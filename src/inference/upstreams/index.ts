@@ -17,7 +17,7 @@ export const adapters = {
 } satisfies Record<string, Adapter>
 
 /** These run models on this machine. Their adapters own processes, so the composition creates them. */
-const localKinds = ['llama', 'onnx'] as const
+const localKinds = ['llama', 'onnx', 'flite'] as const
 export type UpstreamKind = keyof typeof adapters | (typeof localKinds)[number]
 
 /** The adapters of one process. */

@@ -1,5 +1,5 @@
+import { createResampler, type Resampler } from '#lib/resample.ts'
 import { AudioError, type AudioFaults, type AudioGap, createFaults, pieceMsMax } from './decoder.ts'
-import { createResampler, type Resampler } from './resample.ts'
 
 /** The accepted source rates; others are not speech, or not audio. */
 const sourceRateHzMin = 4000

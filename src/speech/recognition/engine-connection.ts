@@ -1,6 +1,6 @@
 import type { Config } from '#config/schema.ts'
 import { Watchdog } from '#lib/deadline.ts'
-import { createResampler, type Resampler } from '#speech/decoders/resample.ts'
+import { createResampler, type Resampler } from '#lib/resample.ts'
 import {
   type Engine,
   EngineError,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { createResampler } from '#speech/decoders/resample.ts'
+import { createResampler } from '#lib/resample.ts'
 import { createDice } from '#test/support/dice.ts'
 import { snrDb, tone } from './decoding.ts'
 
