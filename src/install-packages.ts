@@ -35,8 +35,8 @@ export async function installRuntime(runtime: LocalRuntime, io: InstallIo = {}):
   await rm(staging, { recursive: true, force: true })
   await mkdir(staging, { recursive: true })
   try {
-    const described = '{ "private": true }\n'
-    await writeDurably(join(staging, 'package.json'), described)
+    // Without one, the package manager looks for a project above.
+    await writeDurably(join(staging, 'package.json'), '{ "private": true }\n')
     await addPackages(staging, packages, io)
     finish?.(staging)
     io.signal?.throwIfAborted()
@@ -47,8 +47,7 @@ export async function installRuntime(runtime: LocalRuntime, io: InstallIo = {}):
     ]
     await rename(current, previous).catch(() => {})
     await rename(next, current)
-    // A package manager must not look for a project above.
-    await writeDurably(join(folder, 'package.json'), described)
+    await rename(join(staging, 'package.json'), join(folder, 'package.json'))
   } finally {
     await rm(staging, { recursive: true, force: true })
   }

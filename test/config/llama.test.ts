@@ -15,8 +15,9 @@ function load(toml: string) {
   return loadConfig({ SLUICE_CONFIG: path })
 }
 
+/** Without the other models of this machine. */
 const upstreamsOf = (toml: string) =>
-  configuredUpstreams(load(`${toml}\n[onnx]\nenabled = false`)).map(
+  configuredUpstreams(load(`${toml}\n[onnx]\nenabled = false\n[flite]\nenabled = false`)).map(
     ({ upstream }) => `${upstream.name} (${upstream.kind})`,
   )
 

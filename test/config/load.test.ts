@@ -205,7 +205,7 @@ test('one upstream of any protocol needs no file, and each protocol has its defa
   })
   const unknown = { SLUICE_UPSTREAM_URL: 'http://127.0.0.1:1', SLUICE_UPSTREAM_API: 'grpc' }
   expect(faultsOf(unknown)).toEqual([
-    'upstream.0.api: expected one of chat, responses, messages, demo, llama, onnx.',
+    'upstream.0.api: expected one of chat, responses, messages, demo, llama, onnx, flite.',
   ])
 })
 

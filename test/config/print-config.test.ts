@@ -43,7 +43,7 @@ test('an unknown upstream API and an unknown engine kind are refused by name', a
   expect([exitCode, stdout]).toEqual([1, ''])
   expect(stderr.trimEnd().split('\n')).toEqual([
     'The configuration is not valid:',
-    '  - upstream.0.api: expected one of chat, responses, messages, demo, llama, onnx.',
+    '  - upstream.0.api: expected one of chat, responses, messages, demo, llama, onnx, flite.',
     '  - engine.0.kind (SLUICE_STT_ENGINE): expected one of exec, vosk, openai-realtime, openai-transcriptions, deepgram, local, demo.',
   ])
 })

@@ -46,11 +46,11 @@ export function speechFile(sentence: Sentence, form: SpeechForm): Uint8Array {
       return spoken(sentence)
     case 'pcm_float32':
       return toolOutput(
-        ['sox', ...raw, 'IN', '-t', 'raw', '-e', 'floating-point', '-b', '32', 'OUT'],
+        ['sox', '-R', ...raw, 'IN', '-t', 'raw', '-e', 'floating-point', '-b', '32', 'OUT'],
         spoken(sentence),
       )
     case 'wav':
-      return toolOutput(['sox', ...raw, 'IN', '-t', 'wav', 'OUT'], spoken(sentence))
+      return toolOutput(['sox', '-R', ...raw, 'IN', '-t', 'wav', 'OUT'], spoken(sentence))
     case 'ogg':
       return toolOutput(['opusenc', '--quiet', '--bitrate', '24', 'IN', 'OUT'], wav48(sentence))
     case 'webm':
@@ -105,11 +105,25 @@ function spoken(sentence: Sentence): Uint8Array {
   const text = new TextEncoder().encode(`${sentences[sentence]}\n`)
   const voice = toolOutput(['flite', '-voice', 'rms', '-f', 'IN', '-o', 'OUT'], text)
   return toolOutput(
-    ['sox', '-t', 'wav', 'IN', ...raw, 'OUT', 'pad', String(silenceBeforeS), String(silenceAfterS)],
+    [
+      'sox',
+      '-R',
+      '-t',
+      'wav',
+      'IN',
+      ...raw,
+      'OUT',
+      'pad',
+      String(silenceBeforeS),
+      String(silenceAfterS),
+    ],
     voice,
   )
 }
 
 function wav48(sentence: Sentence): Uint8Array {
-  return toolOutput(['sox', ...raw, 'IN', '-t', 'wav', '-r', '48000', 'OUT'], spoken(sentence))
+  return toolOutput(
+    ['sox', '-R', ...raw, 'IN', '-t', 'wav', '-r', '48000', 'OUT'],
+    spoken(sentence),
+  )
 }

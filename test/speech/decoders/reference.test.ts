@@ -78,7 +78,7 @@ describe.skipIf(!speechToolsExist)('decoded audio matches reference decoders', (
       )
       const { samples } = await decodeAll({ encoding: 'wav' }, wav)
       const reference = toolOutput(
-        ['sox', '-t', 'wav', 'IN', '-t', 'raw', '-c', '1', '-b', '16', '-r', '16000', 'OUT'],
+        ['sox', '-R', '-t', 'wav', 'IN', '-t', 'raw', '-c', '1', '-b', '16', '-r', '16000', 'OUT'],
         wav,
       )
       // The filters differ only at the band edge.
@@ -102,7 +102,7 @@ function spread(channels: number): string[] {
 
 function speechAt(rateHz: number): Uint8Array {
   return toolOutput(
-    ['sox', '-t', 'wav', 'IN', '-t', 'raw', '-b', '16', '-r', String(rateHz), 'OUT'],
+    ['sox', '-R', '-t', 'wav', 'IN', '-t', 'raw', '-b', '16', '-r', String(rateHz), 'OUT'],
     fox(),
   )
 }

@@ -89,12 +89,12 @@ describe('every sample width is supported', () => {
     ] as const) {
       const original = speechFile('fox', 'wav')
       const bytes = toolOutput(
-        ['sox', '-t', 'wav', 'IN', '-t', 'wav', '-e', codec, 'OUT'],
+        ['sox', '-R', '-t', 'wav', 'IN', '-t', 'wav', '-e', codec, 'OUT'],
         original,
       )
       expect(bytes[20]).toBe(format)
       const back = toolOutput(
-        ['sox', '-t', 'wav', 'IN', '-t', 'wav', '-e', 'signed', '-b', '16', 'OUT'],
+        ['sox', '-R', '-t', 'wav', 'IN', '-t', 'wav', '-e', 'signed', '-b', '16', 'OUT'],
         bytes,
       )
       const decoded = await decodeAll(wav, bytes)

@@ -10,7 +10,7 @@ test.skipIf(!speechToolsExist).each([
   ['alaw', 'a-law'],
 ] as const)('all codes of %s expand as another implementation expands them', (law, name) => {
   const pcm = ['-b', '16', '-e', 'signed']
-  const command = ['sox', '-D', ...raw, '-b', '8', '-e', name, 'IN', ...raw, ...pcm, 'OUT']
+  const command = ['sox', '-R', '-D', ...raw, '-b', '8', '-e', name, 'IN', ...raw, ...pcm, 'OUT']
   expect(expandG711(codes, law)).toEqual(toolOutput(command, codes))
 })
 

@@ -38,7 +38,7 @@ afterAll(async () => {
 })
 
 function convert(pcm: Uint8Array, rate: number, form: readonly string[]): Uint8Array {
-  return toolOutput(['sox', ...pcm16k, 'IN', ...rawOf(rate), ...form, 'OUT'], pcm)
+  return toolOutput(['sox', '-R', ...pcm16k, 'IN', ...rawOf(rate), ...form, 'OUT'], pcm)
 }
 
 const both = () => Buffer.concat([speechFile('fox', 'pcm_int16'), speechFile('door', 'pcm_int16')])
