@@ -3,7 +3,7 @@ import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { asRecord } from '#lib/json.ts'
 import { version } from '#package.json'
-import { createTestPlace } from '#test/support/database.ts'
+import { createTestPlace, type TestPlace } from '#test/support/database.ts'
 import { makePdf } from '#test/support/documents.ts'
 import { eventually } from '#test/support/eventually.ts'
 import {
@@ -25,10 +25,14 @@ import { type Build, install, makeBuild } from './installed-build.ts'
 const binaryBytesMax = 130_000_000
 
 let build: Build
+let place: TestPlace
 beforeAll(async () => {
-  build = await makeBuild()
+  ;[build, place] = await Promise.all([makeBuild(), createTestPlace()])
 })
-afterAll(stopProcesses)
+afterAll(async () => {
+  await stopProcesses()
+  await place.remove()
+})
 
 test('the binary is not larger than announced', () => {
   expect(statSync(build.binary).size).toBeLessThan(binaryBytesMax)
@@ -65,10 +69,8 @@ describe.each(['binary', 'bundle'] as const)('the %s', (form) => {
   test.skipIf(!process.env['DATABASE_URL'])(
     'runs two workers on PostgreSQL and restarts one',
     async () => {
-      const place = await createTestPlace()
-      const program = install(form, { build })
-      const environment = { DATABASE_URL: place.databaseUrl ?? '', SLUICE_WORKERS: '2' }
-      const gateway = await program.start(environment)
+      const program = install(form, { build, databaseUrl: place.databaseUrl })
+      const gateway = await program.start({ SLUICE_WORKERS: '2' })
       const workers = childrenOf(gateway.pid)
       expect(workers).toHaveLength(2)
       killProcess(workers[0])
@@ -79,12 +81,11 @@ describe.each(['binary', 'bundle'] as const)('the %s', (form) => {
       gateway.signal('SIGTERM')
       expect(await gateway.exited).toBe(0)
       expect(processes.filter(isAlive)).toEqual([])
-      await place.remove()
     },
   )
 
   test('has every command', async () => {
-    const program = install(form, { build })
+    const program = install(form, { build, databaseUrl: place.databaseUrl })
     const run = async (...args: string[]) => {
       const { stdout, stderr, code } = await program.run(...args)
       return { stdout: stdout.trim(), stderr: stderr.trim(), code }
@@ -106,7 +107,8 @@ describe.each(['binary', 'bundle'] as const)('the %s', (form) => {
 test.skipIf(!speechToolsExist).each(['image', 'bundle'] as const)(
   'the %s decodes MP3 with the separate package',
   async (form) => {
-    const gateway = await install(form, { build, withMp3: form === 'bundle' }).start()
+    const { databaseUrl } = place
+    const gateway = await install(form, { build, withMp3: form === 'bundle', databaseUrl }).start()
     const { text, reason } = await transcribe(gateway, speechFile('fox', 'mp3'), 'fox.mp3')
     expect({ text: typeof text, reason }).toEqual({ text: 'string', reason: undefined })
     gateway.signal('SIGTERM')

@@ -44,8 +44,14 @@ export type InstalledProgram = {
  */
 export function install(
   form: 'binary' | 'bundle' | 'image',
-  { build, withMp3 = false }: { build: Build; withMp3?: boolean },
+  given: {
+    build: Build
+    withMp3?: boolean
+    /** Absent: the embedded database, which takes seconds to create. */
+    databaseUrl?: string | undefined
+  },
 ): InstalledProgram {
+  const { build, withMp3 = false, databaseUrl } = given
   const folder = publicFolder()
   const lib = join(folder, 'lib')
   if (form === 'binary') cpSync(build.binary, join(folder, 'sluice'))
@@ -63,7 +69,12 @@ export function install(
   const program =
     form === 'bundle' ? [process.execPath, join(lib, 'main.js')] : [join(folder, 'sluice')]
   const command = [...asNobody(), ...program]
-  const environment = { HOME: home, PATH: '/usr/bin:/bin', SLUICE_DATA: join(cwd, 'data') }
+  const environment = {
+    HOME: home,
+    PATH: '/usr/bin:/bin',
+    SLUICE_DATA: join(cwd, 'data'),
+    ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
+  }
   return {
     folder,
     cwd,

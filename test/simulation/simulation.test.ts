@@ -6,9 +6,9 @@ import { postgresPrograms } from './site/own-postgres.ts'
 
 afterEach(stopProcesses)
 
-/** Two minutes with the settling time after the faults; `bun run simulate` runs other seeds. */
+/** A minute and a half with the settling time after the faults; `bun run simulate` runs other seeds. */
 const seed = 22
-const operations = 200
+const operations = 120
 
 test.skipIf(postgresPrograms() === null)(
   'everything acknowledged survives crashes, and nothing is left over',

@@ -15,7 +15,7 @@ afterEach(async () => {
 })
 
 /** `bun run simulate:upgrade` does the same with 200, also with an earlier revision. */
-const streams = 40
+const streams = 20
 
 test.skipIf(postgresPrograms() === null)(
   'a rolling upgrade to a version with another migration, and the rollback, lose no request',
