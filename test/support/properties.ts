@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-/** Times as many runs per property: `.ci/run` makes fewer, the weekly job more. */
+/** Runs per property in CI; `SLUICE_PROPERTY_RUNS=20` makes twenty times as many. */
 const runsFactor = Number(process.env['SLUICE_PROPERTY_RUNS'] ?? 1)
 /** Fixed, so that CI fails for a change and not for luck; `SLUICE_PROPERTY_SEED=random` explores. */
 const givenSeed = process.env['SLUICE_PROPERTY_SEED'] ?? '20261123'
