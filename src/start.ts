@@ -11,6 +11,7 @@ import { planReload } from './config/reload-plan.ts'
 import type { Config } from './config/schema.ts'
 import type { Hangups } from './hangups.ts'
 import { upstreamFaults } from './inference/upstreams/index.ts'
+import { messageOf } from './lib/error-message.ts'
 import { commandLine } from './lib/own-program.ts'
 import { openProcessLog } from './process-log.ts'
 import { type CoordinatorDeps, createCoordinator } from './reload/coordinator.ts'
@@ -142,7 +143,7 @@ function loadSecret({ data }: Config): string {
   try {
     return loadOrCreateDevSecret(data)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new StartError(`The development secret cannot be stored in ${data}: ${reason}`, {
       cause: error,
     })

@@ -1,4 +1,5 @@
 import { type CryptoKey, createLocalJWKSet, errors, type JWTHeaderParameters } from 'jose'
+import { messageOf } from '#lib/error-message.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -122,7 +123,7 @@ export async function requireKeySet(options: Pick<KeySetOptions, 'url' | 'fetch'
   try {
     parseKeySet(await fetchKeySetText(options))
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = messageOf(cause)
     throw new Error(`jwt.jwks_url has no key set: ${reason}`, { cause })
   }
 }

@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { packTar, type TarSource, unpackTar } from 'modern-tar/fs'
+import { messageOf } from '#lib/error-message.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
 import { StartError } from '#start-error.ts'
 
@@ -78,7 +79,7 @@ export async function readArchive(file: string, folder: string): Promise<BackupM
   try {
     await pipeline(createReadStream(file), createGunzip(), unpackTar(folder))
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new StartError(`${file} cannot be read: ${reason}.`, { cause: error })
   }
   const path = join(folder, manifestName)

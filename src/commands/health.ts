@@ -1,6 +1,7 @@
 import { readOptions } from '#config/arguments.ts'
 import { loadConfigFromProcess } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
+import { messageOf } from '#lib/error-message.ts'
 import { commandLine } from '#lib/own-program.ts'
 import { type ListenAddress, localUrl, toLocalServer } from '#lib/reachable-host.ts'
 import { StartError } from '#start-error.ts'
@@ -41,7 +42,7 @@ async function statusOf(url: string, request: typeof fetch): Promise<number> {
     })
     return status
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new StartError(`Not ready: ${url} cannot be reached: ${reason}`)
   }
 }

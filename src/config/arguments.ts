@@ -1,4 +1,5 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
+import { messageOf } from '#lib/error-message.ts'
 import { suggestionFor } from '#lib/suggestion.ts'
 
 /** A wrong command line, in one sentence for the operator. */
@@ -29,7 +30,7 @@ export function readOptions<const Options extends ParseArgsOptionsConfig>(
   try {
     return parseArgs({ args: [...argv], options }).values
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new ArgumentError(`${reason.replace(/\.? *$/, '.')} See --help.`)
   }
 }

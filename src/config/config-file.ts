@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import type { TSchema } from '@sinclair/typebox'
+import { messageOf } from '#lib/error-message.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import { isObjectSchema } from './keys.ts'
 import type { Environment } from './load.ts'
@@ -32,7 +33,7 @@ export function readConfigFile(environment: Environment): ConfigFile {
     if (status.size > fileBytesMax) return unusable(`${path} is larger than ${fileBytesMax} bytes.`)
     return { path, text: readFileSync(path, 'utf8'), fault: null }
   } catch (error) {
-    if (!isMissing(error)) return unusable(`${path} cannot be read: ${reasonOf(error)}`)
+    if (!isMissing(error)) return unusable(`${path} cannot be read: ${messageOf(error)}`)
     if (named === undefined) return { path, text: null, fault: null }
     return unusable(`SLUICE_CONFIG: no such file: ${path}`)
   }
@@ -48,7 +49,7 @@ export function parseConfigFile({ path, text, fault }: ConfigFile, faults: strin
   } catch (error) {
     const line = faultyLine(text)
     const place = line === null ? path : `${path}:${line}`
-    faults.push(`${place} is not valid TOML: ${reasonOf(error).replace('TOML Parse error: ', '')}`)
+    faults.push(`${place} is not valid TOML: ${messageOf(error).replace('TOML Parse error: ', '')}`)
     return {}
   }
 }
@@ -74,10 +75,6 @@ function isToml(text: string): boolean {
 
 function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT'
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
 
 /** Converts snake_case keys of the file to camelCase if the schema names them; keys of maps stay. */

@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Config } from '#config/schema.ts'
 import type { GenerationJob } from '#inference/inference.ts'
+import { messageOf } from '#lib/error-message.ts'
 import { asRecord, isRecord } from '#lib/json.ts'
 import { matchNames } from '#lib/name-patterns.ts'
 import { StartError } from '#start-error.ts'
@@ -32,7 +33,7 @@ export async function loadHooks(
     try {
       loaded.push(await load(entry, tools))
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause)
+      const reason = messageOf(cause)
       throw new StartError(`The hook "${entry.name}" (${entry.module}) failed to load: ${reason}`, {
         cause,
       })

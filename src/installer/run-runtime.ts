@@ -1,3 +1,4 @@
+import { messageOf } from '#lib/error-message.ts'
 import { AppError } from '#lib/errors.ts'
 import { repeat } from '#lib/repeat.ts'
 import { redact } from '#telemetry/log.ts'
@@ -43,7 +44,7 @@ export async function runRuntime(
     })
   } catch (error) {
     signal.throwIfAborted()
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     progress.logLine('error', reason)
     const message = redact(reason).slice(0, reasonCharsMax)
     throw new AppError('upstream_refused', message, { code: 'install_failed', cause: error })

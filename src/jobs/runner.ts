@@ -1,5 +1,6 @@
 import { jitteredBackoffMs } from '#lib/backoff.ts'
 import { sleep } from '#lib/deadline.ts'
+import { messageOf } from '#lib/error-message.ts'
 import { AppError } from '#lib/errors.ts'
 import type { TraceContext } from '#lib/trace.ts'
 import { runInTrace } from '#lib/trace-scope.ts'
@@ -192,6 +193,6 @@ function everyAttemptDied({ lastError }: ClaimedJob): Error {
 }
 
 function errorText(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error)
+  const text = messageOf(error)
   return redact(text).replaceAll('\0', '').slice(0, errorCharsMax)
 }

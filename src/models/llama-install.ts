@@ -7,7 +7,7 @@ import { installRuntime } from '#install-packages.ts'
 import { commandLine } from '#lib/own-program.ts'
 import { llamaPackages, localRuntime } from '#local-runtimes.ts'
 import { engineFaults } from '#speech/engines/registry.ts'
-import { StartError } from '#start-error.ts'
+import { doesNotWork } from '#start-error.ts'
 import { llamaFolder } from './llama-config.ts'
 
 const usage = `
@@ -44,7 +44,6 @@ async function verify(folder: string, gpu: boolean): Promise<string> {
     await llama.dispose()
     return found === false ? 'CPU' : `GPU (${found})`
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new StartError(`${packageName} was installed but does not work: ${reason}`)
+    throw doesNotWork(packageName, error)
   }
 }

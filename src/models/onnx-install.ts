@@ -10,7 +10,7 @@ import { createLibrary } from '#installer/library.ts'
 import { commandLine } from '#lib/own-program.ts'
 import { localRuntime } from '#local-runtimes.ts'
 import { engineFaults } from '#speech/engines/registry.ts'
-import { StartError } from '#start-error.ts'
+import { doesNotWork } from '#start-error.ts'
 import { onnxFolder } from './onnx-config.ts'
 import { onnxModels } from './onnx-models.ts'
 import { chooseWeights, defaultModels, onnxFiles } from './onnx-weights.ts'
@@ -63,11 +63,7 @@ async function verify(config: Config, name: string): Promise<string> {
   try {
     return await onnx.tryModel(name)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    const [cause] = faults
-    throw new StartError(
-      `${name} was installed but does not work: ${reason}${cause === undefined ? '' : ` (${cause})`}`,
-    )
+    throw doesNotWork(name, error, faults[0])
   } finally {
     await onnx.close()
   }

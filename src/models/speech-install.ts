@@ -9,7 +9,7 @@ import { defaultModel, findModel, modelGlobs } from '#speech/engines/local/model
 import { runtimeEntry, speechFolders } from '#speech/engines/local/package.ts'
 import { Recogniser } from '#speech/engines/local/recogniser.ts'
 import { engineFaults } from '#speech/engines/registry.ts'
-import { StartError } from '#start-error.ts'
+import { doesNotWork, StartError } from '#start-error.ts'
 
 const usage = `
 Usage: ${commandLine('speech install')} [model] [--revision main] [--runtime]
@@ -64,8 +64,7 @@ export async function installSpeech(args: readonly string[]): Promise<number> {
   try {
     await recogniser.load()
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new StartError(`${name} was installed but does not work: ${reason}`)
+    throw doesNotWork(name, error)
   } finally {
     await recogniser.close()
   }

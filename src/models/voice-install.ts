@@ -8,7 +8,7 @@ import { installRuntime } from '#install-packages.ts'
 import { commandLine } from '#lib/own-program.ts'
 import { localRuntime } from '#local-runtimes.ts'
 import { engineFaults } from '#speech/engines/registry.ts'
-import { StartError } from '#start-error.ts'
+import { doesNotWork } from '#start-error.ts'
 import { fliteFolder } from './flite-config.ts'
 
 const usage = `
@@ -31,8 +31,7 @@ export async function installVoice(args: readonly string[]): Promise<number> {
   try {
     await flite.verify()
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new StartError(`${packageName} was installed but does not work: ${reason}`)
+    throw doesNotWork(packageName, error)
   } finally {
     await flite.close()
   }

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import { ArgumentError, readOptions } from '#config/arguments.ts'
 import { userConfigFolder } from '#config/load.ts'
+import { messageOf } from '#lib/error-message.ts'
 import { asRecord } from '#lib/json.ts'
 import { commandLine } from '#lib/own-program.ts'
 import { StartError } from '#start-error.ts'
@@ -87,7 +88,7 @@ function connect(origin: string, request: typeof fetch) {
         const signal = AbortSignal.timeout(requestTimeoutMs)
         return await request(origin + path, { ...init, redirect: 'error', signal })
       } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error)
+        const reason = messageOf(error)
         throw new StartError(`${origin} cannot be reached: ${reason}`)
       }
     },

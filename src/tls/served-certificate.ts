@@ -1,3 +1,4 @@
+import { messageOf } from '#lib/error-message.ts'
 import type { Log } from '#telemetry/log.ts'
 import {
   type CertificateFiles,
@@ -82,7 +83,7 @@ function serveCertificate(
         refused = null
       }
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = messageOf(error)
       if (isAsked || refused?.reason !== reason) {
         log.warn('TLS certificate not reloaded, the present one stays', { reason })
       }

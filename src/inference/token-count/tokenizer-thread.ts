@@ -2,8 +2,10 @@
  * A worker thread that runs real tokenizers. Loading a vocabulary takes a third of a second and
  * 100 MB, and counting a long text takes noticeable time, so neither happens on the serving thread.
  */
+
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { messageOf } from '#lib/error-message.ts'
 import { cutRuns } from './cut-text.ts'
 import { builtInTokenizer, type CountReport, type CountRequest } from './tokenizers.ts'
 
@@ -22,7 +24,7 @@ self.onmessage = async ({ data }: MessageEvent<CountRequest>) => {
   try {
     report(count(id, await load(tokenizer), texts))
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     report({ id, type: 'failed', reason })
   }
 }

@@ -1,3 +1,4 @@
+import { messageOf } from '#lib/error-message.ts'
 import type {
   CallChunk,
   ChatWrapper,
@@ -258,6 +259,6 @@ function overflow(tokens: number, contextTokens: number): Ending {
 }
 
 function refusal(error: unknown): Ending {
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   return { type: 'refused', reason: 'prompt', message: message.slice(0, messageCharsMax) }
 }

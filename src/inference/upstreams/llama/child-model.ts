@@ -1,3 +1,4 @@
+import { messageOf } from '#lib/error-message.ts'
 import type { Binding, ChatWrapper, Llama, Model, Sequence, Token } from './binding.ts'
 import type { LoadFault, LoadOptions } from './wire.ts'
 
@@ -21,7 +22,7 @@ export class ModelLoadError extends Error {
   readonly reason: LoadFault
 
   constructor(reason: LoadFault, cause: unknown) {
-    super(cause instanceof Error ? cause.message : String(cause), { cause })
+    super(messageOf(cause), { cause })
     this.reason = reason
   }
 }

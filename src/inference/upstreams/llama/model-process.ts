@@ -1,4 +1,4 @@
-import { firstLines } from '#inference/local-models/first-lines.ts'
+import { logStderr } from '#inference/local-models/process-stderr.ts'
 import { AppError } from '#lib/errors.ts'
 import { roleCommand } from '#lib/own-program.ts'
 import { orAfter } from '#lib/time-limit.ts'
@@ -17,7 +17,6 @@ export type ModelProcessOptions = {
   readonly log: LlamaLog
 }
 
-const stderrLimits = { charsMax: 500, linesMax: 200 }
 /** How long a cancelled call may take to stop before the process is killed. */
 const releaseMs = 30_000
 /** How long the last lines of a process that exited are awaited. */
@@ -114,7 +113,7 @@ export class ModelProcess {
 
   async #untilExit(): Promise<{ isExpected: boolean }> {
     const { log, name } = this.#options
-    const output = this.#logErrors()
+    const output = logStderr(this.#child.stderr, this.#options)
     await this.#child.exited
     clearTimeout(this.#loadTimer)
     await orAfter(output, outputAfterExitMs, undefined)
@@ -126,13 +125,6 @@ export class ModelProcess {
     for (const call of this.#calls.values()) call.fail(processLost())
     this.#calls.clear()
     return { isExpected: this.#isStopped }
-  }
-
-  async #logErrors(): Promise<void> {
-    const { log, name } = this.#options
-    for await (const line of firstLines(this.#child.stderr, stderrLimits)) {
-      log.info('model process stderr', { model: name, line })
-    }
   }
 
   #send(message: ToChild): void {

@@ -1,5 +1,5 @@
-import { firstLines } from '#inference/local-models/first-lines.ts'
 import type { LoadableProcess } from '#inference/local-models/local-model.ts'
+import { logStderr } from '#inference/local-models/process-stderr.ts'
 import type { CancelSignal } from '#lib/cancellation.ts'
 import { AppError } from '#lib/errors.ts'
 import { roleCommand } from '#lib/own-program.ts'
@@ -19,8 +19,6 @@ export type EncoderProcessOptions = {
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
 }
-
-const stderrLimits = { charsMax: 500, linesMax: 200 }
 
 /** A child process that runs one embedding or rerank model. */
 export class EncoderProcess implements LoadableProcess {
@@ -101,7 +99,7 @@ export class EncoderProcess implements LoadableProcess {
 
   async #untilExit(): Promise<{ isExpected: boolean }> {
     const { log, name } = this.#options
-    void this.#logErrors()
+    void logStderr(this.#child.stderr, this.#options)
     await this.#child.exited
     clearTimeout(this.#timer)
     const { exitCode, signalCode } = this.#child
@@ -111,13 +109,6 @@ export class EncoderProcess implements LoadableProcess {
     this.#loading.reject(processLost())
     this.#queue.close(processLost())
     return { isExpected: this.#isStopped }
-  }
-
-  async #logErrors(): Promise<void> {
-    const { log, name } = this.#options
-    for await (const line of firstLines(this.#child.stderr, stderrLimits)) {
-      log.info('model process stderr', { model: name, line })
-    }
   }
 
   #send(message: ToChild): void {

@@ -1,5 +1,19 @@
+import type { Log } from '#telemetry/log.ts'
+
+const stderrLimits = { charsMax: 500, linesMax: 200 }
+
+/** Logs what a model process prints; resolves when it prints no more. */
+export async function logStderr(
+  stderr: AsyncIterable<Uint8Array>,
+  { log, name }: { log: Pick<Log, 'info'>; name: string },
+): Promise<void> {
+  for await (const line of firstLines(stderr, stderrLimits)) {
+    log.info('model process stderr', { model: name, line })
+  }
+}
+
 /** The first `linesMax` lines of a stream, each truncated to `charsMax`. */
-export async function* firstLines(
+async function* firstLines(
   stream: AsyncIterable<Uint8Array>,
   { charsMax, linesMax }: { charsMax: number; linesMax: number },
 ): AsyncGenerator<string, void, void> {
