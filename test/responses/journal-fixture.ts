@@ -41,5 +41,5 @@ export function openEntries(count: number, write: ResponseStore['write']) {
     const object = { id: 'x', status: 'completed' as const, output: [] }
     void entry.end({ object, segment: null }).then((outcome) => outcomes.push(outcome))
   }
-  return { entries, outcomes, end }
+  return { journal, entries, outcomes, end }
 }

@@ -272,3 +272,16 @@ test('a database that refuses is tried again at growing intervals', async () => 
   await advanceUntil(() => outcomes.length === 1)
   expect(attempts).toBeWithin(10, 20)
 })
+
+test('closing writes at once what waits for the next write', async () => {
+  const writes: string[] = []
+  const { journal, entries } = openEntries(1, ({ logged }) => {
+    writes.push(...logged.map(({ segment: { frames } }) => frames))
+    return Promise.resolve(new Set<string>())
+  })
+  entries[0]?.append({ first: 0, last: 0, frames: 'last' })
+  await journal.close()
+  expect(writes).toEqual(['last'])
+  await journal.close()
+  expect(jest.getTimerCount()).toBe(0)
+})

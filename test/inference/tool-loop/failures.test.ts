@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import type { HostedCall } from '#inference/tool-loop/hosted-tools.ts'
 import { AppError } from '#lib/errors.ts'
+import type { JsonObject } from '#lib/json.ts'
 import { eventually } from '#test/support/eventually.ts'
 import {
   begun,
@@ -60,6 +61,29 @@ test('an approved call runs before the model, which receives its result after th
     { role: 'assistant', tool_calls: [{ id: 'ok_1' }] },
     { role: 'tool', tool_call_id: 'ok_1', content: 'noted {"a":1}' },
     { role: 'user', content: 'And?' },
+  ])
+})
+
+test('results of approved calls follow all calls of their turn', async () => {
+  const answer = { output: [], status: 'completed', id: 'resp_1', usage: null }
+  const body = `data: ${JSON.stringify({ type: 'response.completed', response: answer })}\n\n`
+  const upstream = await upstreamThat({ body })
+  const { upstream: settings, model } = target(upstream.baseUrl)
+  const user = { type: 'message', role: 'user', parts: [{ type: 'text', text: 'And?' }] } as const
+  const calls = ['ok_1', 'ok_2', 'ok_3'].map((callId) => ({ ...waiting, callId, arguments: '{}' }))
+  await loopEvents({
+    targets: [{ upstream: { ...settings, kind: 'responses' }, model }],
+    hosted: hostedTools({ note: () => note() }, { opening: [{ ...approvedStep, callId: 'ok_2' }] }),
+    request: { items: [user, ...calls, user] },
+  })
+  const { input } = JSON.parse(upstream.requests[0]?.body ?? '')
+  expect(input.map(({ type, call_id }: JsonObject) => call_id ?? type)).toEqual([
+    'message',
+    'ok_1',
+    'ok_2',
+    'ok_3',
+    'ok_2',
+    'message',
   ])
 })
 

@@ -80,6 +80,30 @@ test('input that arrives only at its end is one delta', () => {
   ])
 })
 
+test('input of another type, or after the end of its item, is not added to a tool', () => {
+  const code = { type: 'code_interpreter_call', id: 'ci_1', code: '', status: 'in_progress' }
+  const mcp = { type: 'mcp_call', id: 'mcp_1', name: 'run', server_label: 'a', arguments: '' }
+  const late = { item_id: 'mcp_1', output_index: 1 }
+  const frames = framesOf([
+    added(code),
+    {
+      type: 'response.mcp_call_arguments.delta',
+      item_id: 'ci_1',
+      output_index: 0,
+      delta: '{"a":1}',
+    },
+    added(mcp, 1),
+    { type: 'response.mcp_call_arguments.delta', ...late, delta: '{}' },
+    done({ ...mcp, arguments: '{}' }, 1),
+    { type: 'response.mcp_call_arguments.delta', ...late, delta: 'more' },
+    done({ ...code, status: 'completed' }),
+    completed(),
+  ])
+  expect(eventsOf(frames, /(code|arguments)\.delta$/)).toEqual([
+    { type: 'response.mcp_call_arguments.delta', output_index: 1, delta: '{}' },
+  ])
+})
+
 test('partial images, and commands and their output, are forwarded as they are', () => {
   const image = { type: 'image_generation_call', id: 'ig_1', status: 'in_progress', result: null }
   const action = { commands: ['ls -l'], timeout_ms: null, max_output_length: null }
