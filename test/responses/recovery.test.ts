@@ -25,9 +25,9 @@ const orphan = (id: string): OrphanedResponse => ({
   last: -1,
 })
 
-type Given = { soleProcess?: boolean; orphans?: string[] }
+type Given = { soleProcess?: boolean; orphans?: string[]; canEnd?: boolean }
 
-async function start({ soleProcess = false, orphans = [] }: Given = {}) {
+async function start({ soleProcess = false, orphans = [], canEnd = true }: Given = {}) {
   const calls = { heartbeats: 0, sweeps: 0, searches: 0 }
   const ended: string[] = []
   const announced: ResponseMessage[] = []
@@ -53,6 +53,7 @@ async function start({ soleProcess = false, orphans = [] }: Given = {}) {
     readLog: async () => [],
     endTransactions: async () => {},
     async endInProgress({ id }: OrphanedResponse) {
+      if (!canEnd) return false
       ended.push(id)
       state.orphans = state.orphans.filter((other) => other !== id)
       return true
@@ -128,6 +129,13 @@ test('the only process ends all responses in progress at its start, however many
   expect(ended).toEqual(orphans)
   expect(calls.searches).toBe(3)
   expect((await start({ orphans })).calls.searches).toBe(0)
+})
+
+test('a start whose orphans cannot be ended does not take for ever', async () => {
+  const orphans = Array.from({ length: 32 }, (_, at) => `resp_${at}`)
+  const { ended, calls } = await start({ soleProcess: true, orphans, canEnd: false })
+  expect(calls.searches).toBe(1_000)
+  expect(ended).toEqual([])
 })
 
 test('a response that this worker does not run is ended at the second sight', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Probes } from '#inference/routing/checks.ts'
+import { stateOfUpstream } from '#inference/routing/describe.ts'
 import { defaultHealthSettings } from '#inference/routing/settings.ts'
 import { Cancellation } from '#lib/cancellation.ts'
 import {
@@ -55,6 +56,24 @@ describe('an upstream that sends nothing', () => {
     await simulation.runFor(forMs)
     return waitedMs
   }
+
+  test('is suspect while it is checked, and then ejected', async () => {
+    const reach = Promise.withResolvers<boolean>()
+    const probes: Probes = { reach: () => reach.promise, generate: async () => true }
+    const simulation = createSimulation({ seed: 1, targets: ordered(), probes })
+    const { router } = simulation
+    const slot = simulation.take()
+    slot.cancellation = new Cancellation()
+    const { upstream } = slot.state
+    const state = () => stateOfUpstream(upstream, simulation.nowMs())
+    expect(state()).toBe('available')
+    await simulation.runFor(5_000)
+    router.check()
+    expect(state()).toBe('suspect')
+    reach.resolve(false)
+    await simulation.runFor(0)
+    expect(state()).toBe('ejected')
+  })
 
   test('costs one caller two seconds, once', async () => {
     const { script, probes } = scriptedProbes()

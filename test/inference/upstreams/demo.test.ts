@@ -184,6 +184,28 @@ describe('demo-tools', () => {
     expect(callsOf(events)).toEqual([{ name: 'sh', input: 'input made up by the demo' }])
   })
 
+  test.each([
+    [40, ''],
+    [41, ' …'],
+  ])('quotes %i words of a passage, and shows what it leaves out', async (count, more) => {
+    const words = Array.from({ length: count }, (_, at) => `w${at}`)
+    const passage = `<passage-1 marker="【1】" file="a.pdf" page="3">\n${words.join(' ')}\n</passage-1>`
+    const { text } = await ask('demo', {
+      items: [
+        { type: 'tool-call', callId: 'c', name: 'search', form: 'function', arguments: '{}' },
+        {
+          type: 'tool-result',
+          callId: 'c',
+          form: 'function',
+          parts: [{ type: 'text', text: passage }],
+        },
+      ],
+    })
+    expect(text).toContain(
+      `It says in a.pdf, page 3: "${words.slice(0, 40).join(' ')}${more}" 【1】`,
+    )
+  })
+
   test('responds with the result of the call', async () => {
     const items: RequestItem[] = [
       userMessage('Weather?'),

@@ -10,20 +10,25 @@ import {
   messageStop,
 } from './decoding.ts'
 
-/** The item of a tool that ran at the upstream with this input, and had this result. */
-function itemOf(name: string, input: object, content: unknown) {
+/** The item of a tool that ran at the upstream: the blocks of its call and of its result. */
+function itemOfBlocks(call: object, input: string, result: object) {
   const { events } = decode([
     messageStart,
-    blockStart({ type: 'server_tool_use', id: 'srvtoolu_1', name, input: {} }),
-    inputDelta(JSON.stringify(input)),
+    blockStart({ id: 'srvtoolu_1', input: {}, ...call }),
+    ...(input === '' ? [] : [inputDelta(input)]),
     blockStop(),
-    blockStart({ type: `${name}_tool_result`, tool_use_id: 'srvtoolu_1', content }, 1),
+    blockStart({ tool_use_id: 'srvtoolu_1', ...result }, 1),
     blockStop(1),
     messageDelta(),
     messageStop,
   ])
-  const [block] = blocksOf({ events, error: null })
+  const [block] = blocksOf({ events })
   return block !== undefined && 'hosted' in block ? block.end : null
+}
+
+function itemOf(name: string, input: object, content: unknown) {
+  const call = { type: 'server_tool_use', name }
+  return itemOfBlocks(call, JSON.stringify(input), { type: `${name}_tool_result`, content })
 }
 
 test.each([
@@ -53,4 +58,34 @@ test('a search has its query and the addresses that were found', () => {
     action: { ...action, sources: [{ type: 'url', url: 'https://a.example' }] },
   })
   expect(itemOf('web_search', { query: 'tides' }, [])).toEqual({ ...item, action })
+})
+
+test.each([
+  ['a text', 'done', 'done'],
+  [
+    'parts',
+    [
+      { type: 'text', text: 'one' },
+      { type: 'text', text: 'two' },
+    ],
+    'one\ntwo',
+  ],
+])('a call of an MCP server has %s as its output, or as its error', (_, content, text) => {
+  const call = { type: 'mcp_tool_use', name: 'look', server_name: 'maps' }
+  const item = { type: 'mcp_call', name: 'look', server_label: 'maps' }
+  const result = { type: 'mcp_tool_result', content }
+  expect(itemOfBlocks(call, '{"a":1}', { ...result, is_error: false })).toEqual({
+    ...item,
+    status: 'completed',
+    arguments: '{"a":1}',
+    output: text,
+    error: null,
+  })
+  expect(itemOfBlocks(call, '', { ...result, is_error: true })).toEqual({
+    ...item,
+    status: 'failed',
+    arguments: '{}',
+    output: null,
+    error: text,
+  })
 })
