@@ -9,6 +9,11 @@ export type PendingConnects = ReturnType<typeof createPendingConnects>
 export const connectsPerOriginMax = 64
 /** An origin that accepts no connection for this long is stalled. */
 const stalledAfterMs = 1_000
+/**
+ * A connect that takes longer gives its turn to the next one if the origin accepts others: a full backlog
+ * drops SYNs, the kernel repeats them only after a second, and every request would wait for these few.
+ */
+const turnMs = 100
 
 /** One origin while it has connecting sockets. */
 type Origin = {
@@ -18,6 +23,8 @@ type Origin = {
   readonly sockets: Set<{ readonly sinceMs: number }>
   /** The last accepted connection, or the end of an idle period. */
   acceptedAtMs: number
+  /** Whether it has accepted a connection since its last idle period. */
+  hasAccepted: boolean
   /** Resumes connects that wait for their turn. */
   readonly turns: Set<() => void>
 }
@@ -48,20 +55,31 @@ export function createPendingConnects() {
       const settled = opened
         .then(() => {
           origin.acceptedAtMs = performance.now()
+          origin.hasAccepted = true
         })
         .catch(() => {})
         .then(() => {
           isSettled = true
         })
 
-      while (origin.awaited >= connectsPerOriginMax) await nextTurn(origin)
+      while (isFull(origin)) await nextTurn(origin)
       if (isSettled) return wakeNext(origin)
       if (origin.awaited === 0) origin.acceptedAtMs = performance.now()
       origin.awaited += 1
-      void settled.then(() => {
+      let hasTurn = true
+      const endTurn = () => {
+        if (!hasTurn) return
+        hasTurn = false
         origin.awaited -= 1
         wakeNext(origin)
         forgetIdle(name, origin)
+      }
+      const stopTurn = startLimit(turnMs, () => {
+        if (isAccepting(origin)) endTurn()
+      })
+      void settled.then(() => {
+        stopTurn()
+        endTurn()
       })
       if (isStalled(origin)) await probe(endpoint, settled)
       if (isSettled) return
@@ -73,6 +91,7 @@ export function createPendingConnects() {
         await open()
       } finally {
         origin.sockets.delete(socket)
+        wakeNext(origin)
         forgetIdle(name, origin)
       }
     },
@@ -80,7 +99,16 @@ export function createPendingConnects() {
 }
 
 function newOrigin(): Origin {
-  return { awaited: 0, sockets: new Set(), acceptedAtMs: 0, turns: new Set() }
+  return { awaited: 0, sockets: new Set(), acceptedAtMs: 0, hasAccepted: false, turns: new Set() }
+}
+
+function isAccepting({ acceptedAtMs, hasAccepted }: Origin): boolean {
+  return hasAccepted && performance.now() - acceptedAtMs < stalledAfterMs
+}
+
+function isFull(origin: Origin): boolean {
+  if (origin.awaited >= connectsPerOriginMax) return true
+  return origin.sockets.size >= 2 * connectsPerOriginMax && isAccepting(origin)
 }
 
 function isStalled({ sockets }: Origin): boolean {

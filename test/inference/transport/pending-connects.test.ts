@@ -1,6 +1,10 @@
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, jest, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import { connectsPerOriginMax } from '#inference/transport/pending-connects.ts'
+import { endpointOf } from '#inference/transport/http1-request.ts'
+import {
+  connectsPerOriginMax,
+  createPendingConnects,
+} from '#inference/transport/pending-connects.ts'
 import { endPassedTime, passTime } from '#test/support/passing-time.ts'
 import { okAnswer, type ScriptedServer, serveScript } from './scripted-server.ts'
 import { failureOf, openTransport, request, textOf, until } from './transport-client.ts'
@@ -123,6 +127,37 @@ test('a burst of more connects than may be pending is served', async () => {
   )
   expect(new Set(await Promise.all(answers))).toEqual(new Set(['ok']))
 })
+
+test('connects whose SYN was lost do not hold back others, as long as the upstream accepts', async () => {
+  jest.useFakeTimers()
+  try {
+    const pending = createPendingConnects()
+    const endpoint = endpointOf('http://upstream.example')
+    let opened = 0
+    const connect = (outcome: Promise<void>) => {
+      void pending.connect(endpoint, outcome, async () => {
+        opened += 1
+        await outcome
+      })
+    }
+    const never = new Promise<void>(() => {})
+    connect(Promise.resolve())
+    for (let lost = 0; lost < connectsPerOriginMax; lost++) connect(never)
+    connect(never)
+    await settle()
+    expect(opened).toBe(connectsPerOriginMax + 1)
+    jest.advanceTimersByTime(100)
+    await settle()
+    expect(opened).toBe(connectsPerOriginMax + 2)
+  } finally {
+    jest.useRealTimers()
+  }
+})
+
+/** Lets every promise that can settle do so. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 100; turn++) await Promise.resolve()
+}
 
 test('refused connects give their turn to the next', async () => {
   server = await serveScript(() => {})
