@@ -9,13 +9,13 @@ import {
 import { runLoad, startMockUpstream } from './support/load.ts'
 import type { LoadJob } from './support/load-job.ts'
 import { numberIn, oneOf, type RunOptions, readRunOptions, runFlags } from './support/options.ts'
+import { pacedJob, slackMs, streamJob, tokensPerSecond } from './support/paced-streams.ts'
 import { type Pair, pairNames, quickPairs, readPairs } from './support/pairs.ts'
 import { barePlan } from './support/plan.ts'
 import { treeMemoryBytes } from './support/process-tree.ts'
 import { printFaults, writeResult } from './support/report.ts'
 import { inTurn } from './support/rounds.ts'
 import {
-  jobFor,
   startFloorTarget,
   startGatewayTargets,
   startPlainTargets,
@@ -57,12 +57,8 @@ const quickPace: Pace = {
 }
 
 const streamsMax = 9_500
-const tokensPerSecond = 50
 /** Unpaced responses, one after the other. */
 const flatTokens = 5_000
-/** Extra time for a machine that opens streams late. */
-const slackMs = 60_000
-const progressMs = 250
 const mockLifetimeS = 7_200
 
 type Options = RunOptions & {
@@ -185,7 +181,7 @@ function memoryAtRest(pid: number): number {
 function flatJob(streams: number, target: Target, { settleMs, windowMs }: Pace): LoadJob {
   const rampMs = 300
   return {
-    ...commonJob(target, streams),
+    ...streamJob(target, streams),
     mode: 'repeat',
     rampMs,
     windowStartMs: rampMs + settleMs,
@@ -193,42 +189,4 @@ function flatJob(streams: number, target: Target, { settleMs, windowMs }: Pace):
     plans: [{ ...barePlan, tokens: flatTokens }],
     deadlineMs: rampMs + settleMs + windowMs + slackMs,
   }
-}
-
-/**
- * All streams are open during the whole window; clients disconnect when it ends. Each stream
- * pauses after its first token until all are open: otherwise a saturated machine could not open
- * thousands.
- */
-function pacedJob(
-  streams: number,
-  target: Target,
-  how: { readonly pace: Pace; readonly isSpread: boolean },
-): LoadJob {
-  const { settleMs, windowMs } = how.pace
-  const beatMs = 1000 / tokensPerSecond
-  const rampMs = Math.max(300, streams)
-  const restsUntilMs = rampMs + Math.max(300, streams / 2)
-  const deadlineMs = restsUntilMs + settleMs + windowMs + slackMs
-  const plans = Array.from({ length: streams }, (_, number) => {
-    // Whole intervals, so that streams stay in step or keep their offsets.
-    const beats = Math.round((restsUntilMs - (number * rampMs) / streams) / beatMs)
-    const tokens = Math.ceil(deadlineMs / beatMs)
-    const stepMs = how.isSpread ? 0 : beatMs
-    return { ...barePlan, tokens, tokensPerSecond, stepMs, restMs: beats * beatMs }
-  })
-  return {
-    ...commonJob(target, streams),
-    mode: 'leave',
-    rampMs,
-    windowMs,
-    plans,
-    deadlineMs,
-    // The last stream pauses for as long as opening one more would take.
-    windowStartMs: restsUntilMs - rampMs + settleMs,
-  }
-}
-
-function commonJob(target: Target, connections: number) {
-  return { ...jobFor(target), stream: true, store: false, connections, progressMs }
 }

@@ -13,6 +13,7 @@ import * as lists from './lists.ts'
 import * as localSpeech from './local-speech.ts'
 import * as longStreams from './long-streams.ts'
 import * as overhead from './overhead.ts'
+import * as profile from './profile.ts'
 import * as retrieval from './retrieval.ts'
 import * as search from './search.ts'
 import * as soak from './soak.ts'
@@ -38,6 +39,7 @@ type Bench = {
 const benches: ReadonlyMap<string, Bench> = new Map<string, Bench>([
   ['overhead', overhead],
   ['events', events],
+  ['profile', profile],
   ['connections', connections],
   ['workers', workers],
   ['long-streams', longStreams],

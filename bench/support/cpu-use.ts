@@ -62,12 +62,13 @@ function readThreads(pid: number): [id: string, thread: Thread][] {
     const name = readText(`/proc/${pid}/task/${tid}/comm`)
     const schedule = readText(`/proc/${pid}/task/${tid}/schedstat`)
     if (name === undefined || schedule === undefined) return []
-    const group = tid === String(pid) ? 'main' : groupOf(name.trim())
+    const group = tid === String(pid) ? 'main' : threadGroupOf(name.trim())
     return [[`${pid}/${tid}`, { group, ms: Number(schedule.split(' ')[0]) / 1e6 }]]
   })
 }
 
-function groupOf(name: string): ThreadGroup {
+/** The group of a thread that is not the first one of its process, by its name. */
+export function threadGroupOf(name: string): ThreadGroup {
   return groupOfName.find(([pattern]) => pattern.test(name))?.[1] ?? 'other'
 }
 

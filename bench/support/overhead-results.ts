@@ -102,7 +102,7 @@ function timeRows(measure: Measure): Row[] {
     }))
   if (kind !== 'streamed') return rows(formatKind(measure), 'wholeMs', [])
   return [
-    ...rows('streamed, first event', 'firstTokenMs', ['≤ 0.5', '≤ 2']),
+    ...rows('streamed, first event', 'firstTokenMs', ['≤ 0.4', '≤ 1.5']),
     ...rows('streamed, whole response', 'wholeMs', []),
   ]
 }

@@ -122,14 +122,15 @@ export class OpenCall {
     this.#hedging?.abort(reason)
   }
 
-  output(batch: EventBatch) {
-    if (this.record.firstEventMs === null) {
-      this.record.firstEventMs = performance.now() - this.startedAtMs
-      this.#call.context.exchange?.outputBegan(this.record.queuedMs)
-    }
-    if (this.#output !== null) this.#output.add(batch)
-    const last = batch.at(-1)
-    if (last?.type === 'finish') this.complete(last.usage)
+  /** The first output has arrived. Returns whether its span contains the output: `trace` gets all of it. */
+  begin(): boolean {
+    this.record.firstEventMs = performance.now() - this.startedAtMs
+    this.#call.context.exchange?.outputBegan(this.record.queuedMs)
+    return this.#output !== null
+  }
+
+  trace(batch: EventBatch) {
+    this.#output?.add(batch)
   }
 
   complete(usage: Usage | null) {

@@ -28,24 +28,25 @@ export type RunningCall = {
   readonly isStreamed: boolean
 }
 
-/** What exists from the first pull until the end. */
-type Started = {
-  readonly call: OpenCall
-  readonly watchdog: Watchdog
-  readonly totalTimer: Timer
-  /** Set after the first output. */
-  batches: AsyncIterator<EventBatch> | null
-}
-
-/** One generation, from admission to settling. See `Generate` for its contract. */
+/**
+ * One generation, from admission to settling. See `Generate` for its contract. Its state is flat: each object
+ * that an event touches is cold in cache by the next event of a slow stream.
+ */
 export class RunningGeneration extends PullIterator<EventBatch> implements Subscriber<EventBatch> {
   readonly #deps: InferenceDeps
   readonly #job: GenerationJob
   readonly #admission: Admission
   #phase: 'new' | 'running' | 'ending' | 'closed' = 'new'
-  #started: Started | null = null
+  /** From the first pull until the end. */
+  #call: OpenCall | null = null
+  readonly #watchdog: Watchdog
+  #totalTimer: Timer | undefined
+  /** Set after the first output. */
+  #batches: AsyncIterator<EventBatch> | null = null
   #lastEvent: GenerationEvent | undefined
   #charsLeft: number
+  /** Whether the span of the call contains the output. */
+  #isTraced = false
   /** `return()` was called during a pull: close after serving it. */
   #isCancelled = false
 
@@ -55,12 +56,14 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
     this.#job = job
     this.#admission = admission
     this.#charsLeft = deps.limits.outputCharsMax
+    const { gapMs } = deps.deadlines
+    this.#watchdog = new Watchdog(gapMs, () => this.abort(gapTimeout(gapMs)))
   }
 
   /** Null before its start and after its end. */
   observe(): RunningCall | null {
-    const { call } = this.#started ?? {}
-    if (call === undefined) return null
+    const call = this.#call
+    if (call === null) return null
     return {
       record: call.record,
       elapsedMs: performance.now() - call.startedAtMs,
@@ -71,21 +74,20 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
 
   protected onPull() {
     if (this.#phase === 'new') this.#start()
-    else if (this.#phase === 'running' && this.#started !== null) this.#read(this.#started)
+    else if (this.#phase === 'running') this.#read()
     else this.#close(null)
   }
 
   onNext(batch: EventBatch) {
-    const started = this.#started
-    if (started === null) return
-    started.watchdog.end()
+    if (this.#call === null) return
+    this.#watchdog.end()
     // Bytes without an event: the upstream is alive.
-    if (batch.length === 0 && batch.relay === undefined) this.#read(started)
-    else this.#deliver(started, batch)
+    if (batch.length === 0 && batch.relay === undefined) this.#read()
+    else this.#deliver(this.#call, batch)
   }
 
   onError(error: unknown) {
-    if (this.#started !== null) this.#fail(this.#started, error)
+    if (this.#call !== null) this.#fail(this.#call, error)
   }
 
   onComplete() {
@@ -104,11 +106,11 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
 
   /** Ends the generation with this error, or as a client that disconnected. */
   abort(error?: AppError) {
-    this.#started?.call.abort(error)
+    this.#call?.abort(error)
   }
 
   #start() {
-    const { gapMs, totalMs } = this.#deps.deadlines
+    const { totalMs } = this.#deps.deadlines
     const job = this.#job
     this.#phase = 'running'
     try {
@@ -118,46 +120,40 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
       return
     }
     const call = new OpenCall('generate', job.request.model, job)
-    const started: Started = {
-      call,
-      watchdog: new Watchdog(gapMs, () => this.abort(gapTimeout(gapMs))),
-      totalTimer: setTimeout(() => this.abort(totalTimeout(totalMs)), totalMs),
-      batches: null,
-    }
-    this.#started = started
-    this.#admit(started)
+    this.#call = call
+    this.#totalTimer = setTimeout(() => this.abort(totalTimeout(totalMs)), totalMs)
+    this.#admit(call)
   }
 
-  #admit(started: Started) {
+  #admit(call: OpenCall) {
     const { request } = this.#job
     let admitted: ReturnType<Admit> | undefined
     try {
       admitted = this.#deps.admit?.('generate', this.#job, request.model, request)
     } catch (error) {
-      this.#refuse(started, error)
+      this.#refuse(error)
       return
     }
     if (!(admitted instanceof Promise)) {
-      this.#attempt(started, admitted ?? null)
+      this.#attempt(call, admitted ?? null)
       return
     }
     admitted.then(
-      (reservation) => this.#attempt(started, reservation),
-      (error: unknown) => this.#refuse(started, error),
+      (reservation) => this.#attempt(call, reservation),
+      (error: unknown) => this.#refuse(error),
     )
   }
 
   /** Ends without a record: the call was not admitted. */
-  #refuse(started: Started, error: unknown) {
-    this.#started = null
-    this.#release(started)
+  #refuse(error: unknown) {
+    this.#call = null
+    this.#release()
     this.#close({ error })
   }
 
-  #attempt(started: Started, reservation: Reservation | null) {
+  #attempt(call: OpenCall, reservation: Reservation | null) {
     const { deadlines, retry } = this.#deps
     const job = this.#job
-    const { call } = started
     call.reservation = reservation
     const options = {
       retry,
@@ -170,33 +166,38 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
       )
       .then(
         ({ first, batches }) => {
-          started.batches = batches
-          this.#deliver(started, first)
+          this.#batches = batches
+          this.#deliver(call, first)
         },
-        (error: unknown) => this.#fail(started, error),
+        (error: unknown) => this.#fail(call, error),
       )
   }
 
-  #read({ batches, watchdog }: Started) {
-    if (batches === null) throw new Error('one pull at a time')
-    watchdog.begin()
-    pull(batches, this)
+  #read() {
+    if (this.#batches === null) throw new Error('one pull at a time')
+    this.#watchdog.begin()
+    pull(this.#batches, this)
   }
 
-  #deliver(started: Started, batch: EventBatch) {
+  #deliver(call: OpenCall, batch: EventBatch) {
     this.#charsLeft -= textCharsOf(batch)
     if (this.#charsLeft < 0) {
-      this.#fail(started, tooLong(this.#deps.limits.outputCharsMax))
+      this.#fail(call, tooLong(this.#deps.limits.outputCharsMax))
       return
     }
-    this.#lastEvent = batch.at(-1) ?? this.#lastEvent
-    if (this.#lastEvent?.type === 'finish') this.#phase = 'ending'
-    started.call.output(batch)
+    if (this.#lastEvent === undefined) this.#isTraced = call.begin()
+    if (this.#isTraced) call.trace(batch)
+    const lastEvent = batch.at(-1) ?? this.#lastEvent
+    this.#lastEvent = lastEvent
+    if (lastEvent?.type === 'finish') {
+      this.#phase = 'ending'
+      call.complete(lastEvent.usage)
+    }
     this.#emit(batch)
   }
 
-  #fail(started: Started, error: unknown) {
-    const failure = started.call.fail(error)
+  #fail(call: OpenCall, error: unknown) {
+    const failure = call.fail(error)
     if (this.#lastEvent === undefined) this.#close({ error: failure })
     else {
       this.#phase = 'ending'
@@ -210,21 +211,21 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
   }
 
   #close(failure: Failure) {
-    const started = this.#started
+    const call = this.#call
     this.#phase = 'closed'
-    this.#started = null
-    if (started !== null) {
-      this.#release(started)
-      started.call.record.outputChars = this.#deps.limits.outputCharsMax - this.#charsLeft
-      if (started.batches !== null) closeInBackground(started.batches)
-      this.#deps.onSettled(started.call.close(), this.#job)
+    this.#call = null
+    if (call !== null) {
+      this.#release()
+      call.record.outputChars = this.#deps.limits.outputCharsMax - this.#charsLeft
+      if (this.#batches !== null) closeInBackground(this.#batches)
+      this.#deps.onSettled(call.close(), this.#job)
     }
     this.emitEnd(failure)
   }
 
-  #release({ watchdog, totalTimer }: Started) {
-    watchdog.stop()
-    clearTimeout(totalTimer)
+  #release() {
+    this.#watchdog.stop()
+    clearTimeout(this.#totalTimer)
     this.#admission.leave(this)
   }
 }

@@ -27,9 +27,9 @@ describe('the record', () => {
   test('has the time of the first output and of the end', () => {
     const call = open()
     jest.advanceTimersByTime(100)
-    call.output([{ type: 'generation-start' }])
+    call.begin()
     jest.advanceTimersByTime(100)
-    call.output([{ type: 'finish', reason: 'stop', rawReason: 'stop', usage }])
+    call.complete(usage)
     jest.advanceTimersByTime(100)
     expect(call.close()).toMatchObject({
       firstEventMs: 100,

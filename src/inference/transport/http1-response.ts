@@ -33,6 +33,11 @@ export class ResponseParser {
     }
   }
 
+  /** The reader of the body, once the head is complete; further bytes may be pushed to it directly. */
+  get body(): BodyReader | null {
+    return this.#body
+  }
+
   /** Set when the response is invalid (`upstream_invalid_answer`); parsing ends with this read. */
   get failure(): AppError | null {
     return this.#body === null ? this.#headFailure : this.#body.failure

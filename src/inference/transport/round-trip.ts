@@ -4,6 +4,7 @@ import { AppError } from '#lib/errors.ts'
 import { ChunkQueue, type ChunkSource } from './chunk-queue.ts'
 import type { Connection, ConnectionOwner } from './connection.ts'
 import { decodeContent } from './content-decoding.ts'
+import type { BodyReader } from './http1-body.ts'
 import { bytesOf, type RenderedRequest } from './http1-request.ts'
 import { ResponseParser } from './http1-response.ts'
 import { unreachable } from './open-connection.ts'
@@ -42,8 +43,8 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
   #connection: Connection | null
   /** Whether any byte of the response arrived. */
   #hasBytes = false
-  /** Whether its head is complete. */
-  #hasHead = false
+  /** Set when the head is complete. */
+  #body: BodyReader | null = null
 
   constructor(connection: Connection, options: RoundTripOptions) {
     this.#resolvers = Promise.withResolvers()
@@ -63,21 +64,38 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
   }
 
   received(bytes: Buffer) {
+    const body = this.#body
+    if (body === null) this.#receivedHead(bytes)
+    else this.#receivedBody(body, body.push(bytes, 0))
+  }
+
+  #receivedHead(bytes: Buffer) {
     this.#hasBytes = true
     const chunk = this.#parser.push(bytes)
-    if (!this.#hasHead) this.#resolveHead(this.#parser.complete ? chunk : null)
-    if (chunk !== null) this.#chunks.push(chunk)
-    if (this.#parser.complete) this.#complete()
-    else if (this.#parser.failure !== null) {
+    const { body, failure } = this.#parser
+    if (body !== null) {
+      this.#body = body
+      this.#resolveHead(body.complete ? chunk : null)
+      this.#receivedBody(body, chunk)
+    } else if (failure !== null) {
       this.stop()
-      this.#fail(this.#parser.failure)
+      this.#fail(failure)
+    }
+  }
+
+  #receivedBody(body: BodyReader, chunk: Chunk | null) {
+    if (chunk !== null) this.#chunks.push(chunk)
+    if (body.complete) this.#complete()
+    else if (body.failure !== null) {
+      this.stop()
+      this.#fail(body.failure)
     }
   }
 
   lost(cause: Error | null) {
     const connection = this.#end()
-    if (this.#hasHead) {
-      if (cause === null && this.#parser.endsWithConnection) this.#chunks.complete()
+    if (this.#body !== null) {
+      if (cause === null && this.#body.endsWithConnection) this.#chunks.complete()
       else this.#fail(truncated(cause))
     } else if (connection?.reused && !this.#hasBytes) {
       this.#resolvers.resolve(null)
@@ -108,7 +126,6 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
   #resolveHead(whole: Chunk | null) {
     const { head } = this.#parser
     if (head === null) return
-    this.#hasHead = true
     const { status, headers } = head
     try {
       const encoding = headers.get('content-encoding') ?? null
@@ -135,7 +152,7 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
   }
 
   #fail(error: AppError) {
-    if (this.#hasHead) this.#chunks.fail(error)
+    if (this.#body !== null) this.#chunks.fail(error)
     else this.#resolvers.reject(error)
   }
 

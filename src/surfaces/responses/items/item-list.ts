@@ -24,6 +24,8 @@ export class ItemList {
       const added = this.#itemFrame('added', this.#current, 'in_progress')
       return added + (this.#current.start?.() ?? '')
     }
+    // Nearly every event.
+    if (event.type === 'text-delta') return this.#current.push(event)
     return event.type.endsWith('-end') ? this.#end(this.#current, event) : this.#current.push(event)
   }
 
