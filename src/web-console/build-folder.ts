@@ -5,8 +5,8 @@ import { childEnvironment } from '#config/load.ts'
 /** From source, the root of the checkout. */
 const root = join(import.meta.dir, '../..')
 const program = join(root, 'scripts/build-console.ts')
-/** Sources of the gateway that the console uses too. */
-const sharedSources = ['src/lib/captions.ts'].map((path) => join(root, path))
+/** The console, and what it uses of the gateway. */
+const sourceFolders = ['console/src', 'src/lib', 'src/speech/decoders']
 const cache = join(root, 'node_modules/.cache/sluice-console')
 /** A build takes a second or two. */
 const buildMs = 60_000
@@ -78,12 +78,12 @@ function isWritable(folder: string): boolean {
 /** Of everything that the result depends on; the lock file has the versions of the packages. */
 function hashSources(): string {
   const hasher = new Bun.CryptoHasher('sha256')
-  const sources = join(root, 'console/src')
-  const files = readdirSync(sources, { recursive: true, withFileTypes: true })
+  const files = sourceFolders
+    .flatMap((folder) => readdirSync(join(root, folder), { recursive: true, withFileTypes: true }))
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => join(parentPath, name))
     .sort()
-  for (const file of [...files, ...sharedSources, program, join(root, 'bun.lock')]) {
+  for (const file of [...files, program, join(root, 'bun.lock')]) {
     if (!existsSync(file)) continue
     hasher.update(`${file.slice(dirname(root).length)}\0`).update(readFileSync(file))
   }

@@ -1,9 +1,23 @@
-import { describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { isBrowserMissing } from '#test/support/browser.ts'
 import { useConsole } from '#test/support/console.ts'
+import { startReplayUpstream } from '#test/support/replay-upstream.ts'
+import { wavFile } from '../speech/decoders/wav-builder.ts'
+
+const voices = await startReplayUpstream(() => ({ body: '{"data":[]}' }))
+afterAll(() => voices.stop())
+
+/** Half a second of sound, whose length the header does not say. */
+const sound = wavFile(new Uint8Array(24_000), { rateHz: 24_000, dataSize: 0xffffffff })
 
 describe.skipIf(isBrowserMissing)('the playground in a browser (needs chromium)', () => {
-  const { open: openPage } = useConsole()
+  const { open: openPage } = useConsole({
+    upstream: [
+      { name: 'demo', api: 'demo' },
+      { name: 'voices', url: voices.baseUrl, api: 'chat', models: [] },
+    ],
+    model: [{ name: 'kokoro', mode: 'speak', upstreams: ['voices'] }],
+  })
 
   const answer = `[...document.querySelectorAll('.answer')].at(-1)?.innerText ?? ''`
   const openPlayground = async () => {
@@ -32,6 +46,7 @@ describe.skipIf(isBrowserMissing)('the playground in a browser (needs chromium)'
         await openPlayground()
       await selectModel('demo-reasoning')
       await press(surface)
+      await page.setViewport({ width: 1280, height: 480 })
       await ask('What is a weir?')
       await answers('Reasoning')
       await answers('You said: What is a weir?')
@@ -39,10 +54,33 @@ describe.skipIf(isBrowserMissing)('the playground in a browser (needs chromium)'
       await answers('first token')
       await ask('And a lock?')
       await answers('You said: And a lock?')
+      await answers('Ask again')
+      // The end of the answer stayed in view.
+      await page.waitForFunction(`(({ scrollHeight, scrollTop, clientHeight }) =>
+        scrollTop > 0 && scrollHeight - scrollTop - clientHeight < 2)(document.querySelector('main'))`)
       await press('Events and code')
       await shows(surface === 'Responses' ? 'response.created' : 'message_start')
-      await press('curl')
-      await shows(surface === 'Responses' ? '/v1/responses' : '/compat/v1/messages')
+      await page.click('.events summary')
+      await shows(surface === 'Responses' ? '"sequence_number": 0' : '"type": "message_start"')
+      const programs = {
+        Responses: {
+          curl: '/v1/responses',
+          'OpenAI · Python': 'import OpenAI',
+          'OpenAI · Node': 'new OpenAI(',
+          LangChain: 'use_responses_api=True',
+          Codex: "--model 'demo-reasoning'",
+        },
+        Messages: {
+          curl: '/compat/v1/messages',
+          'Anthropic · Python': 'import Anthropic',
+          'Anthropic · Node': 'new Anthropic(',
+          'Claude Code': "--model 'demo-reasoning'",
+        },
+      }[surface]
+      for (const [client, line] of Object.entries(programs ?? {})) {
+        await press(client)
+        await shows(line)
+      }
       await expectAccessible()
       expect(faults).toEqual([])
       await page.close()
@@ -52,7 +90,7 @@ describe.skipIf(isBrowserMissing)('the playground in a browser (needs chromium)'
   test.each(['Responses', 'Messages'])(
     'over %s a tool call shows its arguments, and goes on with the result',
     async (surface) => {
-      const { page, faults, press, fill, ask, answers, selectModel } = await openPlayground()
+      const { page, faults, press, fill, answers, selectModel } = await openPlayground()
       await selectModel('demo-tools')
       await press(surface)
       await page.evaluate(
@@ -88,11 +126,68 @@ describe.skipIf(isBrowserMissing)('the playground in a browser (needs chromium)'
   })
 
   test('a failure says what happened', async () => {
-    const { page, ask, answers, selectModel, expectAccessible } = await openPlayground()
+    const { page, ask, answers, press, selectModel, expectAccessible } = await openPlayground()
     await selectModel('demo-fail')
     await ask('Hello')
     await answers('upstream_error')
+    await answers('The models page shows its state.')
     await expectAccessible()
+    const asked = page.waitForRequest((request) => request.method() === 'POST')
+    await press('Try again')
+    expect((await asked).url()).toEndWith('/v1/responses')
+    await answers('upstream_error')
+    await page.close()
+  })
+
+  test('an answer is shown as Markdown, and spoken as its words until it is stopped', async () => {
+    const spoken = () => voices.requests.filter(({ path }) => path.endsWith('/audio/speech'))
+    const { page, faults, open, press, fill, ask, answers, selectModel, shows, expectAccessible } =
+      await openPlayground()
+    await selectModel('demo-fast')
+    await fill('Message', 'Read **this**')
+    await page.keyboard.down('Shift')
+    for (const line of ['', '| Gate | Width |', '|---|---|', '| lower | 6 m |']) {
+      await page.keyboard.press('Enter')
+      await page.keyboard.type(line)
+    }
+    await page.keyboard.up('Shift')
+    await page.keyboard.press('Enter')
+    await answers('Ask again')
+    expect(await page.$eval('.answer table', (table) => table.textContent)).toContain('lower6 m')
+    expect(await page.$eval('.answer strong', (strong) => strong.textContent)).toBe('this')
+
+    const headers = { 'content-type': 'audio/wav' }
+    voices.answer({ headers, body: sound, ending: 'hang' })
+    await press('Speak')
+    await answers('Stop speaking')
+    await voices.until(() => spoken().length === 1)
+    expect(JSON.parse(spoken()[0]?.body ?? '')).toEqual({
+      model: 'kokoro',
+      voice: 'alloy',
+      response_format: 'wav',
+      input: expect.stringMatching(
+        /^You said: Read this\.\s+Gate, Width\.\s+lower, 6 m\.\s+I am a/,
+      ),
+    })
+    await expectAccessible()
+    await press('Stop speaking')
+    await voices.until(({ connections }) => connections.aborted === 1)
+    await answers('Ask again')
+
+    voices.answer({ headers, body: sound, cutsAt: [100, 9_001] })
+    await open('/speech', 'Live speech')
+    await press('Text to speech')
+    await fill('Voice name', 'heart')
+    await press('Speak')
+    await shows('Ended')
+    await page.waitForFunction(`/First sound\\s+[\\d.]+ m?s/.test(document.body.innerText) &&
+      document.body.innerText.includes('500 ms')`)
+    expect(JSON.parse(spoken()[1]?.body ?? '')).toMatchObject({ voice: 'heart' })
+    await expectAccessible()
+    voices.answer({ status: 400, body: '{"error":{"message":"No such voice."}}' })
+    await press('Speak')
+    await shows('No such voice.')
+    expect(faults).toEqual([expect.stringContaining('400')])
     await page.close()
   })
 

@@ -5,7 +5,15 @@ import { announceFault } from './toasts.tsx'
 
 const copiedMs = 1_500
 
-export function CopyButton({ value, label }: { value: string; label?: string }) {
+export function CopyButton({
+  value,
+  label,
+  quiet = false,
+}: {
+  value: string
+  label?: string
+  quiet?: boolean
+}) {
   const [isCopied, setCopied] = useState(false)
   const copy = async () => {
     try {
@@ -17,7 +25,12 @@ export function CopyButton({ value, label }: { value: string; label?: string }) 
     }
   }
   return (
-    <Button size="small" icon={isCopied ? 'check' : 'copy'} onClick={() => void copy()}>
+    <Button
+      kind={quiet ? 'quiet' : 'plain'}
+      size="small"
+      icon={isCopied ? 'check' : 'copy'}
+      onClick={() => void copy()}
+    >
       {isCopied ? text('action.copied') : (label ?? text('action.copy'))}
     </Button>
   )

@@ -21,7 +21,7 @@ export function Notice({
 }
 
 /** What a caller can do about a failure, by its status. */
-function adviceFor(error: unknown): TextKey | null {
+export function adviceFor(error: unknown): TextKey | null {
   if (!(error instanceof ApiError)) return null
   const { status, code } = error
   if (code === 'budget_exceeded' || code === 'insufficient_quota') return 'advice.budget'

@@ -1,84 +1,115 @@
+import type { MarkedToken, Token } from 'marked'
 import type { ComponentChildren } from 'preact'
 import { CodeBlock } from './code.tsx'
+import { blocksOf, decodeEntities } from './markdown.ts'
 
 /**
- * The Markdown that models write: fences, headings, lists, quotes, emphasis, links. Everything else is
- * shown as text; nothing is ever parsed as HTML.
+ * The Markdown that models write. HTML in it is shown as text, and pictures as links: nothing that a model
+ * writes is parsed as HTML or loaded.
  */
 export function RichText({ text }: { text: string }) {
+  const blocks = blocksOf(text)
+  return <div class="rich">{blocks === null ? <p>{text}</p> : blocks.map(renderBlock)}</div>
+}
+
+const renderBlocks = (tokens: readonly Token[]) =>
+  (tokens as readonly MarkedToken[]).map(renderBlock)
+
+function renderBlock(block: MarkedToken, key: number): ComponentChildren {
+  switch (block.type) {
+    case 'space':
+    case 'def':
+      return null
+    case 'code':
+      return <CodeBlock key={key} code={block.text} label={block.lang || 'Code'} />
+    case 'heading':
+      return <h3 key={key}>{renderInline(block.tokens)}</h3>
+    case 'hr':
+      return <hr key={key} />
+    case 'blockquote':
+      return <blockquote key={key}>{renderBlocks(block.tokens)}</blockquote>
+    case 'list':
+      return renderList(block, key)
+    case 'table':
+      return renderTable(block, key)
+    case 'text':
+      return renderInline(block.tokens ?? [block])
+    case 'html':
+      return <p key={key}>{block.raw.trimEnd()}</p>
+    default:
+      return <p key={key}>{renderInline('tokens' in block ? (block.tokens ?? []) : [block])}</p>
+  }
+}
+
+function renderList(list: Extract<MarkedToken, { type: 'list' }>, key: number) {
+  const items = list.items.map((item, at) => <li key={at}>{renderBlocks(item.tokens)}</li>)
+  if (!list.ordered) return <ul key={key}>{items}</ul>
   return (
-    <div class="rich">
-      {splitFences(text).map((block, at) =>
-        block.isCode ? (
-          <CodeBlock key={at} code={block.text} label={block.language || 'Code'} />
-        ) : (
-          <Prose key={at} text={block.text} />
-        ),
-      )}
+    <ol key={key} start={Number(list.start) || 1}>
+      {items}
+    </ol>
+  )
+}
+
+function renderTable(table: Extract<MarkedToken, { type: 'table' }>, key: number) {
+  const cellsOf = (row: typeof table.header, Cell: 'th' | 'td') =>
+    row.map(({ tokens, align }, at) => (
+      <Cell key={at} class={align ?? ''}>
+        {renderInline(tokens)}
+      </Cell>
+    ))
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it
+    <div key={key} class="rich-table" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>{cellsOf(table.header, 'th')}</tr>
+        </thead>
+        <tbody>
+          {table.rows.map((row, at) => (
+            <tr key={at}>{cellsOf(row, 'td')}</tr>
+          ))}
+        </tbody>
+      </table>
     </div>
   )
 }
 
-type Block = { readonly isCode: boolean; readonly language: string; readonly text: string }
-
-/** An open fence at the end is code that is still being written. */
-function splitFences(text: string): Block[] {
-  return text.split(/^```/m).flatMap((piece, at): Block[] => {
-    if (at % 2 === 0)
-      return piece.trim() === '' ? [] : [{ isCode: false, language: '', text: piece }]
-    const end = piece.indexOf('\n')
-    const language = end === -1 ? piece.trim() : piece.slice(0, end).trim()
-    const code = end === -1 ? '' : piece.slice(end + 1).trimEnd()
-    return [{ isCode: true, language, text: code }]
-  })
-}
-
-function Prose({ text }: { text: string }) {
-  return (
-    <>
-      {text
-        .trim()
-        .split(/\n{2,}/)
-        .map((paragraph, at) => renderParagraph(paragraph, at))}
-    </>
-  )
-}
-
-function renderParagraph(paragraph: string, key: number): ComponentChildren {
-  const heading = /^(#{1,6})\s+(.*)$/.exec(paragraph)
-  if (heading !== null) return <h3 key={key}>{renderInline(heading[2] ?? '')}</h3>
-  const lines = paragraph.split('\n')
-  if (lines.every((line) => /^\s*([-*+]|\d+[.)])\s/.test(line))) {
-    const items = lines.map((line, at) => (
-      <li key={at}>{renderInline(line.replace(/^\s*([-*+]|\d+[.)])\s/, ''))}</li>
-    ))
-    return /^\s*\d/.test(paragraph) ? <ol key={key}>{items}</ol> : <ul key={key}>{items}</ul>
-  }
-  if (lines.every((line) => line.startsWith('>'))) {
-    return (
-      <blockquote key={key}>
-        {renderInline(lines.map((line) => line.replace(/^>\s?/, '')).join('\n'))}
-      </blockquote>
-    )
-  }
-  return <p key={key}>{renderInline(paragraph)}</p>
-}
-
-const inline = /(`[^`\n]+`|\*\*[^*\n]+\*\*|\*[^*\s][^*\n]*\*|\[[^\]\n]+\]\(https?:[^)\s]+\))/
-
-function renderInline(text: string): ComponentChildren[] {
-  return text.split(inline).map((piece, at) => {
-    if (piece.startsWith('`') && piece.length > 2) return <code key={at}>{piece.slice(1, -1)}</code>
-    if (piece.startsWith('**') && piece.length > 4) {
-      return <strong key={at}>{piece.slice(2, -2)}</strong>
+function renderInline(tokens: readonly Token[]): ComponentChildren[] {
+  return (tokens as readonly MarkedToken[]).map((token, key) => {
+    switch (token.type) {
+      case 'strong':
+        return <strong key={key}>{renderInline(token.tokens)}</strong>
+      case 'em':
+        return <em key={key}>{renderInline(token.tokens)}</em>
+      case 'del':
+        return <del key={key}>{renderInline(token.tokens)}</del>
+      case 'codespan':
+        return <code key={key}>{token.text}</code>
+      case 'br':
+        return <br key={key} />
+      case 'checkbox':
+        return token.checked ? '☑ ' : '☐ '
+      case 'link':
+        return renderLink(token.href, renderInline(token.tokens), key)
+      case 'image':
+        return renderLink(token.href, token.text || token.href, key)
+      case 'html':
+        return /^<br\s*\/?>$/i.test(token.raw) ? <br key={key} /> : token.raw
+      case 'text':
+        return token.tokens === undefined ? decodeEntities(token.text) : renderInline(token.tokens)
+      default:
+        return 'text' in token ? token.text : token.raw
     }
-    if (piece.startsWith('*') && piece.length > 2) return <em key={at}>{piece.slice(1, -1)}</em>
-    const link = /^\[([^\]]+)\]\((https?:[^)\s]+)\)$/.exec(piece)
-    if (link === null) return piece
-    return (
-      <a key={at} href={link[2] ?? ''} target="_blank" rel="noreferrer">
-        {link[1]}
-      </a>
-    )
   })
+}
+
+/** Only addresses of the web: a model may write any other scheme. */
+function renderLink(address: string, children: ComponentChildren, key: number) {
+  if (!/^https?:\/\//i.test(address)) return children
+  return (
+    <a key={key} href={address} target="_blank" rel="noreferrer">
+      {children}
+    </a>
+  )
 }

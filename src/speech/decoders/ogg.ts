@@ -1,5 +1,6 @@
-import { createByteReader, dropUntil } from './byte-reader.ts'
+import { createByteReader } from './byte-reader.ts'
 import { AudioError, type AudioFaults, countCorrupt, createGarbageCounter } from './decoder.ts'
+import { dropUntil } from './drop-until.ts'
 import {
   isOpusHead,
   jitter48Max,

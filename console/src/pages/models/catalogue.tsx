@@ -107,13 +107,19 @@ const columns = (rules: readonly Rule[]): readonly Column<Model>[] => [
     },
   },
   actionsColumn(({ id, mode }) => [
-    mode === 'generate' && {
-      label: text('models.try_name', { name: id }),
+    mode in tryPages && {
+      label: text(mode === 'generate' ? 'models.try_name' : 'models.try_voice', { name: id }),
       word: text('models.try'),
-      href: href(`/playground?model=${encodeURIComponent(id)}`),
+      href: href(`${tryPages[mode]}model=${encodeURIComponent(id)}`),
     },
   ]),
 ]
+
+/** Where a model can be tried, by its mode. */
+const tryPages: Readonly<Partial<Record<Model['mode'], string>>> = {
+  generate: '/playground?',
+  speak: '/speech?tab=speak&',
+}
 
 /** The groups that may use a model by the rules that name it; several rules add up. */
 function groupsOf(model: string, rules: readonly Rule[]): string[] {

@@ -38,7 +38,20 @@ export type AnswerStatus =
   /** The page was left, and the stream cannot be resumed. */
   | 'interrupted'
 
-type RawEvent = { readonly at: number; readonly event: string; readonly data: string }
+/** `status` and `requestId` are known of a request that was refused, not of a stream that broke off. */
+export type Failure = {
+  readonly message: string
+  readonly code: string
+  readonly status?: number
+  readonly requestId?: string | null
+}
+
+export type RawEvent = {
+  readonly number: number
+  readonly at: number
+  readonly event: string
+  readonly data: string
+}
 
 export type Usage = {
   readonly input: number
@@ -57,7 +70,7 @@ export type Answer = {
   readonly blocks: JsonObject[]
   status: AnswerStatus
   why: string | null
-  error: { readonly message: string; readonly code: string } | null
+  error: Failure | null
   usage: Usage | null
   sentAt: number
   firstAt: number | null
@@ -98,7 +111,12 @@ export function isRunning({ status }: Answer): boolean {
 
 export function record(answer: Answer, event: string, data: string): void {
   answer.eventCount += 1
-  answer.events.push({ at: performance.now() - answer.sentAt, event, data })
+  answer.events.push({
+    number: answer.eventCount,
+    at: performance.now() - answer.sentAt,
+    event,
+    data,
+  })
   if (answer.events.length > eventsMax) answer.events.splice(0, eventsMax / 4)
 }
 

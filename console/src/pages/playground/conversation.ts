@@ -3,7 +3,15 @@ import { isAborted, messageOf, send } from '../../api/call.ts'
 import { ApiError } from '../../api/errors.ts'
 import { readFrames } from '../../api/event-stream.ts'
 import type { MessageStreamEvent, ResponseStreamEvent } from '../../api/generated/types.ts'
-import { type Answer, createRefresh, end, isRunning, newAnswer, record } from './answer.ts'
+import {
+  type Answer,
+  createRefresh,
+  end,
+  type Failure,
+  isRunning,
+  newAnswer,
+  record,
+} from './answer.ts'
 import { applyMessageEvent } from './messages-events.ts'
 import { buildRequest, type Question, type Turn } from './request.ts'
 import { applyResponseEvent } from './responses-events.ts'
@@ -48,6 +56,14 @@ export async function ask(question: Question): Promise<void> {
   save()
   const operation = surface === 'responses' ? 'POST /v1/responses' : 'POST /compat/v1/messages'
   await follow(answer, (given) => send(operation, { body: request }, { signal: given }))
+}
+
+/** Asks the last question again, in place of its answer. */
+export async function askAgain(): Promise<void> {
+  const last = turns.value.at(-1)
+  if (last === undefined || isBusy.value) return
+  turns.value = turns.value.slice(0, -1)
+  await ask(last.question)
 }
 
 /** Continues after a reload of the page: a stored stream is read again, the answer is complete. */
@@ -107,8 +123,11 @@ async function follow(
     if (isAborted(error) || own.signal.aborted) {
       end(answer, 'stopped')
     } else {
-      const code = error instanceof ApiError ? error.code : 'stream_cut'
-      answer.error = { message: messageOf(error), code }
+      answer.error =
+        error instanceof ApiError
+          ? failureOf(error)
+          : { message: messageOf(error), code: 'stream_cut' }
+      if (answer.error.code === 'previous_response_not_found') forgetStored()
       end(answer, 'failed')
     }
   } finally {
@@ -116,6 +135,15 @@ async function follow(
     refresh()
     save()
   }
+}
+
+/** The gateway has deleted what the answer should continue: the next request has all of it. */
+function forgetStored(): void {
+  for (const { answer } of turns.value) answer.responseId = null
+}
+
+function failureOf({ message, code, status, requestId }: ApiError): Failure {
+  return { message, code, status, requestId }
 }
 
 function apply(answer: Answer, data: string): void {

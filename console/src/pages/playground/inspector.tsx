@@ -1,9 +1,11 @@
 import { useState } from 'preact/hooks'
 import { format, text } from '../../texts/texts.ts'
-import { CodeBlock } from '../../ui/code.tsx'
+import { CodeBlock, CopyButton } from '../../ui/code.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Tabs } from '../../ui/tabs.tsx'
+import type { RawEvent } from './answer.ts'
 import { type CodeClient, codeClients, codeLabels, renderCode } from './client-code.ts'
+import { prettyJson } from './part-view.tsx'
 import type { Turn } from './request.ts'
 
 type View = CodeClient | 'events'
@@ -17,10 +19,9 @@ export function Inspector({ turn, onClose }: { turn: Turn; onClose: () => void }
   const { answer } = turn
   const { surface, request } = answer
   void answer.version.value
-  const labels = codeLabels[surface]
   const tabs = [
     { name: 'events' as View, label: text('playground.events', { count: answer.eventCount }) },
-    ...codeClients.map((name) => ({ name: name as View, label: labels[name] })),
+    ...codeClients[surface].map((name) => ({ name: name as View, label: codeLabels[name] })),
   ]
   return (
     <Dialog wide title={text('playground.inspect')} onClose={onClose}>
@@ -29,8 +30,8 @@ export function Inspector({ turn, onClose }: { turn: Turn; onClose: () => void }
           <Events turn={turn} />
         ) : (
           <CodeBlock
-            label={labels[view]}
-            code={renderCode(view, { surface, request, origin: location.origin })}
+            label={codeLabels[view]}
+            code={renderCode(view, { request, text: turn.question.text, origin: location.origin })}
           />
         )}
       </Tabs>
@@ -42,20 +43,38 @@ function Events({ turn }: { turn: Turn }) {
   const { events } = turn.answer
   const shown = events.slice(-shownMax)
   if (shown.length === 0) return <p class="muted">{text('playground.events_gone')}</p>
+  const lines = events.map(({ event, data }) => `event: ${event}\ndata: ${data}\n\n`)
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it
-    <section class="events" aria-label={text('playground.raw')} tabIndex={0}>
-      <ol>
-        {shown.map(({ at, event, data }, index) => (
-          <li key={index}>
-            <span class="muted nowrap">{format.ms(at)}</span>
-            <strong class="nowrap">{event}</strong>
-            <code class="truncate" title={data}>
-              {data}
-            </code>
+    <div class="stack tight">
+      <div class="row between">
+        <span class="small muted">
+          {shown.length < turn.answer.eventCount &&
+            text('playground.events_shown', { count: shown.length })}
+        </span>
+        <CopyButton label={text('playground.events_copy')} value={lines.join('')} />
+      </div>
+      <ol class="events" aria-label={text('playground.raw')}>
+        {shown.map((event) => (
+          <li key={event.number}>
+            <Event {...event} />
           </li>
         ))}
       </ol>
-    </section>
+    </div>
+  )
+}
+
+/** One line; opened, all of its data. */
+function Event({ at, event, data }: RawEvent) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary>
+        <span class="muted nowrap">{format.ms(at)}</span>
+        <strong class="nowrap">{event}</strong>
+        <code class="truncate">{isOpen ? '' : data}</code>
+      </summary>
+      {isOpen && <pre>{prettyJson(data)}</pre>}
+    </details>
   )
 }

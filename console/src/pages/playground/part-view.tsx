@@ -22,7 +22,7 @@ export function PartView({
     case 'text':
       return (
         <>
-          <RichText text={prettyJson(part.text)} />
+          <RichText text={asCode(part.text)} />
           {part.sources.length > 0 && <Sources sources={part.sources} />}
         </>
       )
@@ -39,7 +39,7 @@ export function PartView({
         <div class="call">
           <span class="small muted">{text('playground.calls')}</span>
           <strong class="mono">{part.name}</strong>
-          <pre>{prettyArguments(part.args)}</pre>
+          <pre>{prettyJson(part.args)}</pre>
         </div>
       )
     case 'step':
@@ -90,19 +90,17 @@ function Sources({ sources }: { sources: readonly Source[] }) {
 }
 
 /** Structured output is one JSON value: shown as code. */
-function prettyJson(shown: string): string {
+function asCode(shown: string): string {
   if (!/^\s*[{[]/.test(shown)) return shown
-  try {
-    return `\`\`\`json\n${JSON.stringify(JSON.parse(shown), null, 2)}\n\`\`\``
-  } catch {
-    return shown
-  }
+  const pretty = prettyJson(shown)
+  return pretty === shown ? shown : `\`\`\`json\n${pretty}\n\`\`\``
 }
 
-function prettyArguments(args: string): string {
+/** Indented; what is not JSON (yet) stays as it is. */
+export function prettyJson(json: string): string {
   try {
-    return JSON.stringify(JSON.parse(args), null, 2)
+    return JSON.stringify(JSON.parse(json), null, 2)
   } catch {
-    return args
+    return json
   }
 }

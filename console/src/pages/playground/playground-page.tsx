@@ -1,13 +1,24 @@
 import { useEffect, useState } from 'preact/hooks'
 import { call } from '../../api/call.ts'
 import { place } from '../../shell/router.ts'
+import { stopSpeaking } from '../../speaking/speaking.ts'
+import { speakers } from '../../speaking/voices.ts'
 import { text } from '../../texts/texts.ts'
 import { Button } from '../../ui/button.tsx'
 import { Empty, Fault } from '../../ui/notice.tsx'
 import { Page } from '../../ui/page.tsx'
 import { useQuery } from '../../ui/query.ts'
 import { Composer } from './composer.tsx'
-import { ask, changeSettings, clearConversation, resume, settings, turns } from './conversation.ts'
+import {
+  ask,
+  askAgain,
+  changeSettings,
+  clearConversation,
+  resume,
+  settings,
+  turns,
+} from './conversation.ts'
+import { FollowAnswer } from './follow-answer.tsx'
 import { Inspector } from './inspector.tsx'
 import type { Turn } from './request.ts'
 import { SettingsPanel } from './settings-panel.tsx'
@@ -25,7 +36,13 @@ export function PlaygroundPage() {
     const isKnown = callable.some(({ id }) => id === settings.value.model)
     if (first !== undefined && !isKnown) changeSettings({ model: first })
   }, [first])
-  useEffect(() => void resume(), [])
+  useEffect(() => {
+    speakers.value = (models.data?.data ?? []).filter(({ mode }) => mode === 'speak')
+  }, [models.data])
+  useEffect(() => {
+    void resume()
+    return stopSpeaking
+  }, [])
   const asked = place.value.query.get('model')
   useEffect(() => {
     if (asked !== null) changeSettings({ model: asked })
@@ -86,11 +103,13 @@ export function PlaygroundPage() {
                   isLast={at === turns.value.length - 1}
                   onInspect={() => setInspected(turn)}
                   onResults={(results) => void submit({ text: '', attachments: [], results })}
+                  onRetry={() => void askAgain().catch(setFault)}
                 />
               ))}
             </ol>
           )}
           {fault !== undefined && <Fault error={fault} />}
+          <FollowAnswer />
           <Composer onSubmit={submit} />
         </section>
         <SettingsPanel models={callable} />

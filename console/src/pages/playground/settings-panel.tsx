@@ -1,5 +1,7 @@
 import { call } from '../../api/call.ts'
 import type { Model } from '../../api/generated/types.ts'
+import { VoiceFields } from '../../speaking/voice-fields.tsx'
+import { chosenVoice } from '../../speaking/voices.ts'
 import { text } from '../../texts/texts.ts'
 import { Button } from '../../ui/button.tsx'
 import { AreaField, Checkbox, SelectField, TextField } from '../../ui/field.tsx'
@@ -79,6 +81,14 @@ export function SettingsPanel({ models }: { models: readonly Model[] }) {
       {isResponses && <CollectionField />}
       <JsonField field="tools" parse={parseTools} example={exampleTools} />
       <JsonField field="format" parse={parseFormat} example={exampleFormat} />
+      {chosenVoice.value !== null && (
+        <details class="option">
+          <summary>{text('voice.title')}</summary>
+          <div class="stack tight">
+            <VoiceFields />
+          </div>
+        </details>
+      )}
       {isResponses && (
         <Checkbox
           label={text('playground.store')}

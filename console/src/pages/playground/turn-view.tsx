@@ -1,25 +1,26 @@
 import { useState } from 'preact/hooks'
+import { ApiError } from '../../api/errors.ts'
+import { SpeakButton } from '../../speaking/speak-button.tsx'
 import { format, text } from '../../texts/texts.ts'
 import { Button } from '../../ui/button.tsx'
+import { CopyButton } from '../../ui/code.tsx'
 import { AreaField } from '../../ui/field.tsx'
-import { Notice } from '../../ui/notice.tsx'
-import { type Answer, isRunning, type Part } from './answer.ts'
+import { wordsOf } from '../../ui/markdown.ts'
+import { Fault, Notice } from '../../ui/notice.tsx'
+import { type Answer, type Failure, isRunning, type Part } from './answer.ts'
 import { PartView } from './part-view.tsx'
 import type { Question, Turn } from './request.ts'
 
 type Results = Question['results']
 
-export function TurnView({
-  turn,
-  isLast,
-  onInspect,
-  onResults,
-}: {
-  turn: Turn
+type TurnProps = {
   isLast: boolean
   onInspect: () => void
   onResults: (results: Results) => void
-}) {
+  onRetry: () => void
+}
+
+export function TurnView({ turn, ...rest }: TurnProps & { turn: Turn }) {
   const { question } = turn
   return (
     <li class="turn">
@@ -43,27 +44,19 @@ export function TurnView({
           <code>{output}</code>
         </div>
       ))}
-      <AnswerView
-        answer={turn.answer}
-        isLast={isLast}
-        onInspect={onInspect}
-        onResults={onResults}
-      />
+      <AnswerView id={turn.id} answer={turn.answer} {...rest} />
     </li>
   )
 }
 
 function AnswerView({
+  id,
   answer,
   isLast,
   onInspect,
   onResults,
-}: {
-  answer: Answer
-  isLast: boolean
-  onInspect: () => void
-  onResults: (results: Results) => void
-}) {
+  onRetry,
+}: TurnProps & { id: string; answer: Answer }) {
   // The answer is changed in place: its parts are rendered again because their version is another.
   const version = answer.version.value
   const running = isRunning(answer)
@@ -78,20 +71,50 @@ function AnswerView({
         <span class="status live muted">{text('playground.waiting')}</span>
       )}
       {answer.error !== null && (
-        <Notice kind="bad">
-          <strong>{answer.error.message}</strong>
-          <span class="small muted">
-            <code>{answer.error.code}</code>
-          </span>
-        </Notice>
+        <Fault error={asApiError(answer.error)} onRetry={isLast ? onRetry : undefined} />
       )}
       {answer.status === 'interrupted' && (
         <Notice kind="warn">{text('playground.interrupted')}</Notice>
       )}
       {isLast && !running && calls.length > 0 && <ToolResults calls={calls} onSubmit={onResults} />}
-      <Facts answer={answer} version={version} onInspect={onInspect} />
+      <Facts answer={answer} version={version} />
+      <div class="row answer-actions">
+        {!running && <AnswerText id={id} answer={answer} />}
+        <Button kind="quiet" size="small" icon="code" onClick={onInspect}>
+          {text('playground.inspect')}
+        </Button>
+        {isLast && !running && answer.error === null && (
+          <Button kind="quiet" size="small" icon="refresh" onClick={onRetry}>
+            {text('playground.again')}
+          </Button>
+        )}
+      </div>
     </article>
   )
+}
+
+/** What can be done with the words of an answer. */
+function AnswerText({ id, answer }: { id: string; answer: Answer }) {
+  const texts = answer.parts.filter((part) => part.kind === 'text').map((part) => part.text)
+  if (texts.every((one) => one.trim() === '')) return null
+  return (
+    <>
+      <SpeakButton id={id} texts={() => texts.flatMap(wordsOf)} />
+      <CopyButton quiet value={texts.join('\n\n')} />
+    </>
+  )
+}
+
+/** The status of a failure in a stream, which has none of its own, by its code. */
+const streamStatus: readonly (readonly [RegExp, number])[] = [
+  [/^stream_cut$/, 0],
+  [/^upstream_/, 502],
+  [/^rate_limit/, 429],
+]
+
+function asApiError({ message, code, status, requestId = null }: Failure): ApiError {
+  const known = status ?? streamStatus.find(([pattern]) => pattern.test(code))?.[1] ?? 400
+  return new ApiError(message, { code, status: known, requestId })
 }
 
 /** Asks the user to play the client's tools. */
@@ -131,7 +154,7 @@ function ToolResults({
   )
 }
 
-function Facts({ answer, onInspect }: { answer: Answer; version: number; onInspect: () => void }) {
+function Facts({ answer }: { answer: Answer; version: number }) {
   const { usage, firstAt, sentAt, endedAt } = answer
   const facts: string[] = []
   if (answer.status === 'stopped') facts.push(text('playground.stopped'))
@@ -165,9 +188,6 @@ function Facts({ answer, onInspect }: { answer: Answer; version: number; onInspe
       {facts.map((fact) => (
         <span key={fact}>{fact}</span>
       ))}
-      <Button kind="quiet" size="small" onClick={onInspect}>
-        {text('playground.inspect')}
-      </Button>
     </footer>
   )
 }

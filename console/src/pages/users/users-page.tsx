@@ -82,7 +82,7 @@ export function UsersPage() {
       }
     >
       <div class="stack tight">
-        <div class="row between">
+        <div class="row between filters">
           <div class="narrow grow">
             <TextField
               type="search"

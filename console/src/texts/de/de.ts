@@ -19,6 +19,7 @@ import { start } from './start.ts'
 import { traffic } from './traffic.ts'
 import { translations } from './translations.ts'
 import { usage } from './usage.ts'
+import { voice } from './voice.ts'
 
 export const de: Dictionary = {
   ...shell,
@@ -31,6 +32,7 @@ export const de: Dictionary = {
   ...device,
   ...usage,
   ...speech,
+  ...voice,
   ...settings,
   ...translations,
   ...branding,

@@ -50,6 +50,7 @@ export const installer = {
   'installer.runtime.llama': 'Sprachmodelle',
   'installer.runtime.mp3': 'MP3-Decoder',
   'installer.runtime.speech': 'Spracherkennung',
+  'installer.runtime.voice': 'Text zu Sprache (Englisch)',
   'installer.runtime_outdated': 'Version {installed} ist installiert, benötigt wird {version}.',
   'installer.runtime_state.installed': 'Installiert',
   'installer.runtime_state.missing': 'Nicht installiert',

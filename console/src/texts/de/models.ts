@@ -24,6 +24,7 @@ export const models = {
   'models.title': 'Modelle',
   'models.try': 'Ausprobieren',
   'models.try_name': '{name} im Playground ausprobieren',
+  'models.try_voice': '{name} anhören',
   'upstreams.api': 'Protokoll',
   'upstreams.details': 'Details',
   'upstreams.details_of': 'Details zu {name}',

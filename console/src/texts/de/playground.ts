@@ -1,6 +1,7 @@
 export const playground = {
   'playground.about':
     'Mit jedem Modell oder Agenten über beide APIs sprechen, jedes Ereignis sehen und die Anfrage als Code mitnehmen.',
+  'playground.again': 'Noch einmal fragen',
   'playground.agents': 'Agenten',
   'playground.answer': 'Antwort',
   'playground.attach': 'Dateien oder Bilder anhängen',
@@ -23,8 +24,10 @@ export const playground = {
   'playground.empty_hint':
     'Die Antwort erscheint, während das Modell schreibt. Mit der Responses-API wird sie gespeichert: Laden Sie die Seite mittendrin neu, geht es an derselben Stelle weiter.',
   'playground.events': 'Ereignisse ({count})',
+  'playground.events_copy': 'Alle Ereignisse kopieren',
   'playground.events_gone':
     'Ereignisse bleiben, bis die Seite neu geladen wird. Fragen Sie erneut, um sie zu sehen.',
+  'playground.events_shown': 'Die letzten {count}',
   'playground.example': 'Beispiel einfügen',
   'playground.first': 'erstes Token {time}',
   'playground.format': 'Strukturierte Ausgabe',

@@ -1,6 +1,8 @@
 export const speech = {
-  'speech.about':
+  'speech.about.listen':
     'Sprechen und die Wörter lesen, während sie erkannt werden. Jede Sekunde ist verbucht: als Text, als Stille oder als ausgelassen.',
+  'speech.about.speak':
+    'Einen Text in jeder Stimme dieses Gateways hören, während der Ton noch ankommt.',
   'speech.clear': 'Transkript leeren',
   'speech.confidence': 'Mit {share} Sicherheit erkannt',
   'speech.demo': 'Der Demo-Spracherkenner erkennt keine Wörter.',
@@ -75,6 +77,8 @@ export const speech = {
   'speech.state.starting': 'Startet',
   'speech.stop': 'Stopp',
   'speech.stop_now': 'Sofort beenden',
+  'speech.tab.listen': 'Sprache zu Text',
+  'speech.tab.speak': 'Text zu Sprache',
   'speech.title': 'Live-Sprache',
   'speech.transcript': 'Transkript',
 }

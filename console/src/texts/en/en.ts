@@ -18,6 +18,7 @@ import { start } from './start.ts'
 import { traffic } from './traffic.ts'
 import { translations } from './translations.ts'
 import { usage } from './usage.ts'
+import { voice } from './voice.ts'
 
 export const en = {
   ...shell,
@@ -30,6 +31,7 @@ export const en = {
   ...device,
   ...usage,
   ...speech,
+  ...voice,
   ...settings,
   ...translations,
   ...branding,

@@ -50,6 +50,7 @@ export const installer = {
   'installer.runtime.llama': 'Language models',
   'installer.runtime.mp3': 'MP3 decoder',
   'installer.runtime.speech': 'Speech recognition',
+  'installer.runtime.voice': 'Text to speech (English)',
   'installer.runtime_outdated': 'Version {installed} is installed, but {version} is needed.',
   'installer.runtime_state.installed': 'Installed',
   'installer.runtime_state.missing': 'Not installed',

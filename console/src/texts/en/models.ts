@@ -24,6 +24,7 @@ export const models = {
   'models.title': 'Models',
   'models.try': 'Try',
   'models.try_name': 'Try {name} in the playground',
+  'models.try_voice': 'Hear {name}',
   'upstreams.api': 'Protocol',
   'upstreams.details': 'Details',
   'upstreams.details_of': 'Details of {name}',

@@ -1,6 +1,7 @@
 export const playground = {
   'playground.about':
     'Talk to any model or agent over either API, see every event, and take the request along as code.',
+  'playground.again': 'Ask again',
   'playground.agents': 'Agents',
   'playground.answer': 'Answer',
   'playground.attach': 'Attach files or images',
@@ -23,8 +24,10 @@ export const playground = {
   'playground.empty_hint':
     'The answer streams in as the model writes it. With the Responses API it is stored: reload the page in the middle, and it continues where it was.',
   'playground.events': 'Events ({count})',
+  'playground.events_copy': 'Copy all events',
   'playground.events_gone':
     'Events are kept until the page is reloaded. Resume or ask again to see them.',
+  'playground.events_shown': 'The last {count}',
   'playground.example': 'Insert an example',
   'playground.first': 'first token {time}',
   'playground.format': 'Structured output',

@@ -1,6 +1,7 @@
 export const speech = {
-  'speech.about':
+  'speech.about.listen':
     'Speak, and read the words while they are recognised. All audio is accounted for: transcribed, silent, or named as omitted.',
+  'speech.about.speak': 'Hear a text in any voice of this gateway, while the audio still arrives.',
   'speech.clear': 'Clear the transcript',
   'speech.confidence': 'Recognised with {share} confidence',
   'speech.demo': 'The demo engine recognises no words.',
@@ -74,6 +75,8 @@ export const speech = {
   'speech.state.starting': 'Starting',
   'speech.stop': 'Stop',
   'speech.stop_now': 'Stop now',
+  'speech.tab.listen': 'Speech to text',
+  'speech.tab.speak': 'Text to speech',
   'speech.title': 'Live speech',
   'speech.transcript': 'Transcript',
 }

@@ -1,0 +1,25 @@
+export const voice = {
+  'voice.arrived': 'All audio arrived',
+  'voice.blocked':
+    'The browser plays no sound. Click into the page, or check its sound settings, then try again.',
+  'voice.code': 'As code',
+  'voice.example': 'Good morning. The gate opens at six, and the first boats pass at half past.',
+  'voice.first': 'First sound',
+  'voice.length': 'Length',
+  'voice.model': 'Voice model',
+  'voice.none': 'No model speaks yet',
+  'voice.none_hint':
+    'Install the local voice (English) under Local models, or add an upstream with a model of mode "speak" to the configuration: see docs/speech.md.',
+  'voice.none_install': 'Open local models',
+  'voice.save': 'Save as MP3',
+  'voice.speak': 'Speak',
+  'voice.speed': 'Speed',
+  'voice.state.ended': 'Ended',
+  'voice.state.playing': 'Speaking',
+  'voice.state.waiting': 'Waiting for the first sound',
+  'voice.stop': 'Stop speaking',
+  'voice.text': 'Text',
+  'voice.title': 'Voice',
+  'voice.too_large': 'The audio is too large to be decoded at once.',
+  'voice.voice': 'Voice name',
+}
