@@ -1,6 +1,7 @@
 /**
  * `bun run console:screenshots` renews the pictures of docs/console.md: every page of the console, light
- * and dark, on a gateway of its own with some data in it.
+ * and dark, on a gateway of its own with some data in it. Arguments name the pages to renew: `start speech`.
+ * SLUICE_TEST_VOICE (`.ci/voice`) and pocketsphinx let it speak and recognise words.
  */
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,6 +18,8 @@ const bytesMax = 1_500_000
 const startMs = 120_000
 const stepMs = 60_000
 const speechMs = 6_000
+const wanted = process.argv.slice(2)
+const isWanted = (name: string) => wanted.length === 0 || wanted.includes(name)
 
 const executablePath = Bun.which('chromium') ?? Bun.which('google-chrome')
 if (executablePath === null) throw new Error('Chromium is missing: apt-get install chromium')
@@ -33,6 +36,7 @@ async function startGateway() {
       ...process.env,
       ...{ HOST: '127.0.0.1', PORT: '0', SLUICE_CONFIG: config, SLUICE_DATA: join(work, 'data') },
       DATABASE_URL: '',
+      SLUICE_FLITE_PACKAGE: process.env['SLUICE_TEST_VOICE'] ?? '',
     },
     stdout: 'ignore',
     // The greeting with the link.
@@ -83,20 +87,30 @@ async function takePictures(browser: Browser, { link }: Pick<Started, 'link'>): 
     all.map((link) => link.getAttribute('href')),
   )
   for (const path of links) {
-    if (path === null) continue
+    const name = path?.replace(/^\/console\/?/, '') || 'start'
+    if (path === null || !isWanted(name)) continue
     await page.evaluate(`document.querySelector('.rail a[href="${path}"]').click()`)
     await settle(page)
     await preparations[path]?.(page)
-    for (const scheme of ['light', 'dark']) {
-      await page.emulateMediaFeatures([
-        { name: 'prefers-color-scheme', value: scheme },
-        { name: 'prefers-reduced-motion', value: 'reduce' },
-      ])
-      await settle(page)
-      const name = path.replace('/console', '').replace(/^\/$/, '').slice(1) || 'start'
-      const file = join(pictures, `${name}-${scheme}.webp`) as `${string}.webp`
-      await page.screenshot({ path: file, type: 'webp', quality })
-    }
+    await takeBoth(page, name)
+    if (name !== 'speech') continue
+    await press(page, 'Text to speech')
+    await settle(page)
+    await press(page, 'Speak')
+    await page.waitForFunction(`/Ended|No model/.test(document.body.innerText)`)
+    await takeBoth(page, 'voices')
+  }
+}
+
+async function takeBoth(page: Page, name: string): Promise<void> {
+  for (const scheme of ['light', 'dark']) {
+    await page.emulateMediaFeatures([
+      { name: 'prefers-color-scheme', value: scheme },
+      { name: 'prefers-reduced-motion', value: 'reduce' },
+    ])
+    await settle(page)
+    const file = join(pictures, `${name}-${scheme}.webp`) as `${string}.webp`
+    await page.screenshot({ path: file, type: 'webp', quality })
   }
 }
 
@@ -171,7 +185,7 @@ async function addData(page: Page): Promise<void> {
 
 const gateway = await startGateway()
 try {
-  rmSync(pictures, { recursive: true, force: true })
+  if (wanted.length === 0) rmSync(pictures, { recursive: true, force: true })
   mkdirSync(pictures, { recursive: true })
   const browser = await openBrowser(executablePath)
   try {

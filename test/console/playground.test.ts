@@ -46,7 +46,8 @@ describe.skipIf(isBrowserMissing)('the playground in a browser (needs chromium)'
         await openPlayground()
       await selectModel('demo-reasoning')
       await press(surface)
-      await page.setViewport({ width: 1280, height: 480 })
+      // Two answers are higher.
+      await page.evaluate(`document.querySelector('main').style.maxHeight = '400px'`)
       await ask('What is a weir?')
       await answers('Reasoning')
       await answers('You said: What is a weir?')
@@ -90,7 +91,7 @@ describe.skipIf(isBrowserMissing)('the playground in a browser (needs chromium)'
   test.each(['Responses', 'Messages'])(
     'over %s a tool call shows its arguments, and goes on with the result',
     async (surface) => {
-      const { page, faults, press, fill, answers, selectModel } = await openPlayground()
+      const { page, faults, press, fill, ask, answers, selectModel } = await openPlayground()
       await selectModel('demo-tools')
       await press(surface)
       await page.evaluate(
@@ -141,7 +142,7 @@ describe.skipIf(isBrowserMissing)('the playground in a browser (needs chromium)'
 
   test('an answer is shown as Markdown, and spoken as its words until it is stopped', async () => {
     const spoken = () => voices.requests.filter(({ path }) => path.endsWith('/audio/speech'))
-    const { page, faults, open, press, fill, ask, answers, selectModel, shows, expectAccessible } =
+    const { page, faults, open, press, fill, answers, selectModel, shows, expectAccessible } =
       await openPlayground()
     await selectModel('demo-fast')
     await fill('Message', 'Read **this**')
@@ -191,17 +192,25 @@ describe.skipIf(isBrowserMissing)('the playground in a browser (needs chromium)'
     await page.close()
   })
 
-  test('an image and a file are sent with the question', async () => {
-    const { page, ask, answers } = await openPlayground()
+  test('an image and a file are sent with the question, and the answer has the form of a schema', async () => {
+    const { page, press, ask, answers } = await openPlayground()
+    await page.evaluate(
+      `[...document.querySelectorAll('summary')].find((one) => one.textContent === 'Structured output').click()`,
+    )
+    await press('Insert an example')
     const picker = await page.waitForSelector('.composer input[type=file]')
-    const file = new URL('../../console/src/icon.svg', import.meta.url).pathname
+    const files = ['icon.svg', 'index.html'].map(
+      (name) => new URL(`../../console/src/${name}`, import.meta.url).pathname,
+    )
     // biome-ignore lint/suspicious/noExplicitAny: the handle has the type of its element only in a DOM
-    await (picker as any).uploadFile(file)
-    await page.waitForSelector('.attachments .tag')
+    await (picker as any).uploadFile(...files)
+    await page.waitForSelector('.attachments li:nth-child(2)')
     const sent = page.waitForRequest((request) => request.url().endsWith('/v1/responses'))
     await ask('What is this?')
-    expect((await sent).postData()).toContain('data:image/svg+xml;base64,')
-    await answers('demo')
+    const body = (await sent).postData()
+    expect(body).toContain('data:image/svg+xml;base64,')
+    expect(body).toContain('"filename":"index.html","file_data":"data:text/html;base64,')
+    await answers('"tags": [')
     await page.close()
   })
 })

@@ -24,6 +24,20 @@ describe.skipIf(isBrowserMissing)('the console in a browser (needs chromium)', (
     await shows('Accepting requests')
     await press('Create a key for these snippets')
     await shows('It is shown on this page until you leave it')
+    for (const label of ['Database', 'Upstreams', 'Speech engines']) await shows(label)
+    const clients = [
+      'OpenAI · Python',
+      'OpenAI · Node',
+      'Anthropic',
+      'Codex',
+      'Claude Code',
+      'LangChain',
+    ]
+    for (const client of clients) {
+      await press(client)
+      await page.waitForFunction(`(({ innerText }) => innerText.includes('sk-svc-v1-') &&
+        innerText.includes('${site.gateway.url}/'))(document.querySelector('[role=tabpanel] .code'))`)
+    }
     await press('curl')
     await page.waitForFunction(`document.querySelector('.code').innerText.includes('curl -N')`)
     const snippet = String(await page.evaluate(`document.querySelector('.code code').textContent`))

@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { messageOf } from '../api/call.ts'
 import { text } from '../texts/texts.ts'
 import { Button } from './button.tsx'
@@ -42,9 +43,16 @@ export function announceFault(error: unknown): void {
 }
 
 export function ToastHost() {
+  const host = useRef<HTMLDivElement>(null)
+  const shown = toasts.value
+  // Shown again, it lies above a dialog that was opened in the meantime.
+  useLayoutEffect(() => {
+    host.current?.hidePopover()
+    if (shown.length > 0) host.current?.showPopover()
+  }, [shown])
   return (
-    <div class="toasts" role="status" aria-live="polite">
-      {toasts.value.map(({ id, message, advice, isFault }) => (
+    <div class="toasts" role="status" aria-live="polite" popover="manual" ref={host}>
+      {shown.map(({ id, message, advice, isFault }) => (
         <div key={id} class={isFault ? 'toast bad' : 'toast'}>
           <Icon name={isFault ? 'warning' : 'check'} />
           <span class="grow">

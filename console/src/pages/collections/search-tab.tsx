@@ -92,6 +92,13 @@ export function SearchTab({ collection }: { collection: Collection }) {
       <div class="stack" aria-live="polite" aria-busy={isBusy}>
         {fault !== undefined && <Fault error={fault} />}
         {found !== null && <Found found={found} />}
+        {found === null && fault === undefined && (
+          <div class="card">
+            <Empty icon="search" title={text('collections.search_first')}>
+              {text('collections.search_first_hint')}
+            </Empty>
+          </div>
+        )}
       </div>
     </div>
   )

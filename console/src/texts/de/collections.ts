@@ -73,6 +73,9 @@ export const collections = {
   'collections.score.rrf': 'geordnet nach dem Rang in beiden Suchen',
   'collections.score.text': 'geordnet nach Stichwörtern',
   'collections.search': 'Suchen',
+  'collections.search_first': 'Sehen, was ein Modell fände',
+  'collections.search_first_hint':
+    'Fragen Sie wie ein Mensch. In jeder Textstelle sind die passenden Wörter markiert; darunter steht die Bewertung jedes Schritts, der sie fand.',
   'collections.searchable': '{count} von {total} durchsuchbar',
   'collections.tab.documents': 'Dokumente ({count})',
   'collections.tab.index': 'Index',

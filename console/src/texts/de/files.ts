@@ -60,7 +60,7 @@ export const files = {
   'files.none_read_only': 'Dieser Ordner ist leer, und Sie dürfen keine Dateien hinzufügen.',
   'files.open_folder': '{name} aufklappen',
   'files.owner': 'Besitzer',
-  'files.passages': '{count} Textstellen sind auffindbar',
+  'files.passages': 'Auffindbare Textstellen: {count}',
   'files.path': 'Pfad',
   'files.purge_hint': 'Sie kann nicht wiederhergestellt werden.',
   'files.purge_name': '{name} endgültig löschen',

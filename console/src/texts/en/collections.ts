@@ -72,6 +72,9 @@ export const collections = {
   'collections.score.rrf': 'ordered by rank in both searches',
   'collections.score.text': 'ordered by keywords',
   'collections.search': 'Search',
+  'collections.search_first': 'See what a model would find',
+  'collections.search_first_hint':
+    'Ask a question as a person would. Each passage has its matching words marked, and the score of each step that found it.',
   'collections.searchable': '{count} of {total} searchable',
   'collections.tab.documents': 'Documents ({count})',
   'collections.tab.index': 'Index',

@@ -59,7 +59,7 @@ export const files = {
   'files.none_read_only': 'This folder is empty, and you may not add files to it.',
   'files.open_folder': 'Open {name}',
   'files.owner': 'Owner',
-  'files.passages': '{count} passages can be found',
+  'files.passages': 'Passages that can be found: {count}',
   'files.path': 'Path',
   'files.purge_hint': 'It cannot be restored.',
   'files.purge_name': 'Delete {name} for good',
