@@ -15,8 +15,8 @@ const pictures = join(root, 'docs/console')
 const viewport = { width: 1_200, height: 860 }
 const quality = 45
 const bytesMax = 1_500_000
-const startMs = 120_000
-const stepMs = 60_000
+const startMs = 300_000
+const stepMs = 240_000
 const speechMs = 6_000
 const wanted = process.argv.slice(2)
 const isWanted = (name: string) => wanted.length === 0 || wanted.includes(name)

@@ -194,9 +194,7 @@ describe.skipIf(isBrowserMissing)('the playground in a browser (needs chromium)'
 
   test('an image and a file are sent with the question, and the answer has the form of a schema', async () => {
     const { page, press, ask, answers } = await openPlayground()
-    await page.evaluate(
-      `[...document.querySelectorAll('summary')].find((one) => one.textContent === 'Structured output').click()`,
-    )
+    await press('Structured output')
     await press('Insert an example')
     const picker = await page.waitForSelector('.composer input[type=file]')
     const files = ['icon.svg', 'index.html'].map(

@@ -8,7 +8,7 @@ export const speakers = signal<readonly Model[]>([])
 
 const storageKey = 'sluice.voice'
 /** Of upstreams that do not tell their voices; the name that most of them know. */
-export const usualVoice = 'alloy'
+const usualVoice = 'alloy'
 
 const stored = signal<Partial<Voice>>(readStored())
 

@@ -23,7 +23,8 @@ export function Composer({ onSubmit }: { onSubmit: (question: Question) => Promi
     void onSubmit({ text: draft.trim(), attachments, results: [] })
   }
   const attach = async (files: Iterable<File>) => {
-    for (const file of files) {
+    // The list of an input empties with it.
+    for (const file of [...files]) {
       if (file.size > attachmentBytesMax) {
         const limit = format.bytes(attachmentBytesMax)
         announceFault(new Error(text('playground.attachment_large', { name: file.name, limit })))
