@@ -151,13 +151,23 @@ describe('an interrupted stream', () => {
   test.each(['cancel', 'remove'] as const)(
     'ends by the notification of a %s elsewhere, without asking the database',
     async (what) => {
+      const ended: string[] = []
       const deaf = await fixture.replica({
-        wrapStore: (store) => ({ ...store, progress: () => Promise.reject(new Error('refused')) }),
+        wrapStore: (store) => ({
+          ...store,
+          progress: () => Promise.reject(new Error('refused')),
+          write(work) {
+            ended.push(...work.ended.map(({ id }) => id))
+            return store.write(work)
+          },
+        }),
       })
       const { run, reader } = await startPartialRun(deaf)
       await stored(run.id)
       await there[what](ann, run.id)
       expect(typesOf(await reader.whole).at(-1)).toBe('response.incomplete')
+      // Its worker stores the end of a cancelled response, and none of a deleted one.
+      expect(ended).toEqual(what === 'cancel' ? [run.id] : [])
     },
   )
 

@@ -197,6 +197,17 @@ describe('a query of a stored response', () => {
     expect([status, body['error']['param']]).toEqual([400, param])
   })
 
+  test('may name any event that a client can count, also beyond the last one', async () => {
+    upstream.answer({ body: whole })
+    const created = await gateway.post('/v1/responses', { model: 'm', input: 'x' })
+    const { id } = Object(await created.json())
+    for (const after of [2 ** 31 - 1, 2 ** 31, Number.MAX_SAFE_INTEGER]) {
+      const query = `stream=true&starting_after=${after}`
+      const rest = await gateway.request(`/v1/responses/${id}?${query}`)
+      expect([rest.status, await rest.text()]).toEqual([200, 'data: [DONE]\n\n'])
+    }
+  })
+
   test.each([
     ['limit=0', 'limit'],
     ['limit=101', 'limit'],
