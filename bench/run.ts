@@ -23,6 +23,7 @@ import * as stt from './stt.ts'
 import { endChildrenWithThisProcess, StartError, stopChildren } from './support/children.ts'
 import { isUsageError } from './support/options.ts'
 import * as traffic from './traffic.ts'
+import * as transcriptionServer from './transcription-server.ts'
 import * as upload from './upload.ts'
 import * as usage from './usage.ts'
 import * as workers from './workers.ts'
@@ -60,6 +61,7 @@ const benches: ReadonlyMap<string, Bench> = new Map<string, Bench>([
   ['lists', lists],
   ['soak', soak],
   ['traffic', traffic],
+  ['transcription-server', transcriptionServer],
   ['charts', charts],
 ])
 

@@ -43,7 +43,13 @@ export async function fillCollection(job: FillJob): Promise<Filled> {
   const { database } = job
   const startedMs = performance.now()
   const { tables, buildGraph } = openTables(database)
-  const spec = { model: job.model, dims: job.dims, chunkTokensMax: 800, chunkOverlapTokens: 100 }
+  const spec = {
+    model: job.model,
+    dims: job.dims,
+    chunkTokensMax: 800,
+    chunkOverlapTokens: 100,
+    partTokensMax: null,
+  }
   const { id: indexId } = await tables.provide(spec)
   const place = { indexId, collectionId: await storeCollection(job, indexId) }
   const files = job.passages / passagesPerFile

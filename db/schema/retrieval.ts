@@ -30,6 +30,8 @@ export const embeddingIndex = pgTable(
     dims: integer('dims').notNull(),
     chunkTokensMax: integer('chunk_tokens_max').notNull(),
     chunkOverlapTokens: integer('chunk_overlap_tokens').notNull(),
+    /** The length of the embedded parts of passages; null: passages are embedded whole. */
+    partTokensMax: integer('part_tokens_max'),
     /** `building`: the target of a reindex. `warm`: its former source, kept for a revert. */
     state: text('state', { enum: ['building', 'active', 'warm', 'dropping'] }).notNull(),
     warmUntil: instant('warm_until'),

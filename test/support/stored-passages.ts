@@ -29,7 +29,13 @@ export async function storePassages(
   const jobs = { add: async () => {}, process: () => ({ stop() {} }) }
   const tables = createChunkTables({ database, jobs, now: () => new Date() })
   const dims = first[0]?.vector.length ?? 0
-  const index = await tables.provide({ model, dims, chunkTokensMax: 800, chunkOverlapTokens: 100 })
+  const index = await tables.provide({
+    model,
+    dims,
+    chunkTokensMax: 800,
+    chunkOverlapTokens: 100,
+    partTokensMax: null,
+  })
   await storeNodes(
     database,
     fileIds.map((id) => ({ id, ownerId: collection.ownerId, parentId: null })),

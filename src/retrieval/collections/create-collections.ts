@@ -13,11 +13,11 @@ import {
 } from '#lib/request-context.ts'
 import { sqlStateOf } from '#lib/sql-state.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
+import { partTokensFor } from '#retrieval/index/parts.ts'
 import { type ChunkTables, withModelErrors } from '#retrieval/index/tables.ts'
 import { createRunner } from '#retrieval/sql-store.ts'
 import type { ConfigValues } from '#settings/schema.ts'
 import { auditedFields } from './audited-fields.ts'
-import { chunkingOf } from './chunking.ts'
 import type { Collection, CollectionChange, NewCollection, PageRequest } from './collections.ts'
 import { folderSyncHandler, folderSyncQueue, syncFolder } from './folder-store.ts'
 import { findAccess, findByReferences, readNames } from './lookup-store.ts'
@@ -95,10 +95,13 @@ export function createCollections(deps: CollectionsDeps) {
         purpose: 'passage',
         context: withSignal(context, AbortSignal.timeout(probeMs)),
       })
+      const chunkTokensMax = chunking?.tokensMax ?? limits.chunkTokensMax
       return {
         model: embedder.model,
         dims,
-        ...chunkingOf(chunking, limits, embedder.passageTokensMax),
+        chunkTokensMax,
+        chunkOverlapTokens: chunking?.overlapTokens ?? limits.chunkOverlapTokens,
+        partTokensMax: partTokensFor(chunkTokensMax, embedder.passageTokensMax),
       }
     })
   }

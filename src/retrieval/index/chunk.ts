@@ -15,8 +15,14 @@ export type EmbeddedChunk = Chunk & { readonly vector: Float32Array }
 export type IndexSpec = {
   readonly model: string
   readonly dims: number
+  /** The length of what a search returns. */
   readonly chunkTokensMax: number
   readonly chunkOverlapTokens: number
+  /**
+   * Small models find the subject of a short text more reliably: shorter parts are stored and found, and
+   * a search returns them with their neighbours. Null: passages are stored whole.
+   */
+  readonly partTokensMax: number | null
 }
 
 export type ChunkIndex = IndexSpec & {

@@ -193,7 +193,8 @@ export function textHash(chunk: Chunk): string {
 
 /** The columns of a `ChunkIndex`. */
 const indexColumns = sql`id, model, dims, chunk_tokens_max as "chunkTokensMax",
-  chunk_overlap_tokens as "chunkOverlapTokens", state`
+  chunk_overlap_tokens as "chunkOverlapTokens",
+  part_tokens_max as "partTokensMax", state`
 
 async function findActive(
   handle: Pick<Transaction, 'execute'>,
@@ -205,6 +206,7 @@ async function findActive(
     where state = 'active' and model = ${spec.model} ${hasDims}
       and chunk_tokens_max = ${spec.chunkTokensMax}
       and chunk_overlap_tokens = ${spec.chunkOverlapTokens}
+      and part_tokens_max is not distinct from ${spec.partTokensMax}::integer
     order by id desc limit 1`)
   return row
 }
@@ -215,9 +217,9 @@ async function addIndex(
 ): Promise<ChunkIndex> {
   const [row] = await transaction.execute<ChunkIndex>(sql`
     insert into ${embeddingIndex}
-      (model, dims, chunk_tokens_max, chunk_overlap_tokens, state, created_at)
+      (model, dims, chunk_tokens_max, chunk_overlap_tokens, part_tokens_max, state, created_at)
     values (${spec.model}, ${spec.dims}, ${spec.chunkTokensMax}, ${spec.chunkOverlapTokens},
-      ${state}, ${instant(at)})
+      ${spec.partTokensMax}::integer, ${state}, ${instant(at)})
     returning ${indexColumns}`)
   assert(row !== undefined, 'the insert returns a row')
   const table = chunkTable(row.id)

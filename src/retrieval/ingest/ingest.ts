@@ -9,6 +9,7 @@ import type { DocumentText } from '#retrieval/extraction/document-text.ts'
 import type { ExtractedText, Extraction } from '#retrieval/extraction/extraction.ts'
 import { type UnreadableCode, UnreadableFile } from '#retrieval/extraction/unreadable.ts'
 import type { Chunk, ChunkIndex, EmbeddedChunk } from '#retrieval/index/chunk.ts'
+import { splitLimitsOf } from '#retrieval/index/parts.ts'
 import { textHash } from '#retrieval/index/store.ts'
 import { type ChunkTables, requireVectorDims } from '#retrieval/index/tables.ts'
 import type { Storage } from '#storage/storage.ts'
@@ -22,6 +23,7 @@ import {
   type IngestSource,
   type IngestTask,
 } from './store.ts'
+import { titleOf } from './title.ts'
 
 export type IngestDeps = {
   database: IngestDatabase
@@ -50,7 +52,6 @@ const batchTextsMax = 64
  * the transaction; it takes about 50 ms.
  */
 const writeCharsMax = 32_768
-const titleCharsMax = 100
 const sweepIntervalMs = 600_000
 
 /** Files without text are skipped rather than failed. */
@@ -256,7 +257,7 @@ export function createIngest(deps: IngestDeps) {
 
 async function split(document: DocumentText, index: ChunkIndex, signal: AbortSignal) {
   const chunks: Chunk[] = []
-  const limits = { tokensMax: index.chunkTokensMax, overlapTokens: index.chunkOverlapTokens }
+  const limits = splitLimitsOf(index)
   for (const chunk of splitText(document, limits)) {
     chunks.push(chunk)
     if (chunks.length % batchTextsMax === 0) await yieldToEventLoop(signal)
@@ -267,11 +268,6 @@ async function split(document: DocumentText, index: ChunkIndex, signal: AbortSig
 async function yieldToEventLoop(signal: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => setImmediate(resolve))
   signal.throwIfAborted()
-}
-
-/** A file name without its extension. */
-function titleOf(name: string): string {
-  return name.replace(/\.[A-Za-z0-9]{1,8}$/, '').slice(0, titleCharsMax)
 }
 
 /** Null if a retry may succeed. */

@@ -1,5 +1,6 @@
 import type { Transaction } from '#db/client.ts'
 import { createBackgroundContext } from '#lib/request-context.ts'
+import { titleOf } from '#retrieval/ingest/title.ts'
 import { reindexQueue } from './cleanup.ts'
 import {
   countFiles,
@@ -109,11 +110,11 @@ async function findMissing(
   if (samples.length === 0) return miscounted
   const context = createBackgroundContext(signal)
   const embedder = await embedders.find(targetSpec.model, context.principal)
-  const texts = samples.map(({ text }) => text)
-  const { vectors } = await embedder.embed(texts, { purpose: 'passage', context })
   const missing = [...miscounted]
-  for (const [position, { id: passageId, fileId, updatedAt }] of samples.entries()) {
-    const vector = vectors[position] ?? new Float32Array()
+  for (const { id: passageId, fileId, updatedAt, text, filename } of samples) {
+    const options = { purpose: 'passage', title: titleOf(filename), context } as const
+    const { vectors } = await embedder.embed([text], options)
+    const vector = vectors[0] ?? new Float32Array()
     const isThere =
       vector.length === targetSpec.dims &&
       (await store.query((handle) =>

@@ -1,6 +1,7 @@
 import { AppError } from '#lib/errors.ts'
 import { refused } from '#lib/unprocessable.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
+import { partTokensFor } from '#retrieval/index/parts.ts'
 import { countFiles } from './file-store.ts'
 import type { ModelProbe } from './probe.ts'
 import type { ReindexEstimate } from './record.ts'
@@ -92,16 +93,20 @@ function requireOneSource(collections: readonly RoutedCollection[]): void {
   )
 }
 
-function targetSpecFor({ chunking }: ReindexParams, { model, dims }: ModelProbe) {
-  return (collection: RoutedCollection): IndexSpec => ({
-    model,
-    dims,
-    chunkTokensMax: chunking?.tokensMax ?? collection.chunkTokensMax,
-    chunkOverlapTokens: chunking?.overlapTokens ?? collection.chunkOverlapTokens,
-  })
+function targetSpecFor({ chunking }: ReindexParams, { model, dims, passageTokensMax }: ModelProbe) {
+  return (collection: RoutedCollection): IndexSpec => {
+    const chunkTokensMax = chunking?.tokensMax ?? collection.chunkTokensMax
+    return {
+      model,
+      dims,
+      chunkTokensMax,
+      chunkOverlapTokens: chunking?.overlapTokens ?? collection.chunkOverlapTokens,
+      partTokensMax: partTokensFor(chunkTokensMax, passageTokensMax),
+    }
+  }
 }
 
 function specOf(collection: RoutedCollection): IndexSpec {
-  const { model, dims, chunkTokensMax, chunkOverlapTokens } = collection
-  return { model, dims, chunkTokensMax, chunkOverlapTokens }
+  const { model, dims, chunkTokensMax, chunkOverlapTokens, partTokensMax } = collection
+  return { model, dims, chunkTokensMax, chunkOverlapTokens, partTokensMax }
 }

@@ -7,6 +7,8 @@ import { withModelErrors } from '#retrieval/index/tables.ts'
 export type ModelProbe = {
   readonly model: string
   readonly dims: number
+  /** See `Embedder`. */
+  readonly passageTokensMax?: number
   /** Measured with a full batch. */
   readonly charsPerS: number
 }
@@ -41,7 +43,9 @@ export async function probeModel(
       throw invalid(`one text has ${dims} dimensions, a batch ${batchDims}`)
     }
     const chars = texts.reduce((sum, text) => sum + text.length, 0)
-    return { model: embedder.model, dims, charsPerS: chars / seconds }
+    const { model, passageTokensMax } = embedder
+    const suitable = passageTokensMax === undefined ? {} : { passageTokensMax }
+    return { model, dims, charsPerS: chars / seconds, ...suitable }
   } catch (error) {
     context.signal.throwIfAborted()
     throw probeFailed(

@@ -25,7 +25,8 @@ export async function findCollections(
     select collection.id, collection.name, collection.index_id as "indexId",
       collection.target_index_id as "targetIndexId", source.model, source.dims,
       source.chunk_tokens_max as "chunkTokensMax",
-      source.chunk_overlap_tokens as "chunkOverlapTokens"
+      source.chunk_overlap_tokens as "chunkOverlapTokens",
+      source.part_tokens_max as "partTokensMax"
     from ${collection} join ${embeddingIndex} source on source.id = collection.index_id
     where ${where} order by collection.name`)
 }

@@ -24,7 +24,11 @@ export async function findMiscounted(
     limit ${filesMax}`)
 }
 
-export type SampledPassage = VerifiedFile & { readonly id: string; readonly text: string }
+export type SampledPassage = VerifiedFile & {
+  readonly id: string
+  readonly text: string
+  readonly filename: string
+}
 
 /** One passage of each of some random files. */
 export async function samplePassages(
@@ -34,14 +38,15 @@ export async function samplePassages(
 ): Promise<readonly SampledPassage[]> {
   return handle.execute<SampledPassage>(sql`
     select passage.id, passage.file_id as "fileId", picked.updated_at::text as "updatedAt",
-      passage.text
+      passage.text, node.name as filename
     from (
       select file_id, updated_at from file_index
       where index_id = ${indexId} and state = 'done' and chunks > 0
       order by random() limit ${filesMax}) picked
     cross join lateral (
       select chunk.id, chunk.file_id, chunk.text from ${chunkTable(indexId)} chunk
-      where chunk.file_id = picked.file_id order by random() limit 1) passage`)
+      where chunk.file_id = picked.file_id order by random() limit 1) passage
+    join node on node.id = passage.file_id`)
 }
 
 /** Whether a search for the vector of a passage finds it, or passages as near. */

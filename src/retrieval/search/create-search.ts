@@ -13,6 +13,7 @@ import { keywordsOf } from './keywords.ts'
 import { embedQueries, rerankPassages } from './model-calls.ts'
 import type { Search, SearchRequest, SearchResponse } from './search.ts'
 import { type SearchedCollection, searchStore } from './store.ts'
+import { widenPassages } from './widen.ts'
 
 export type SearchDeps = {
   database: IndexDatabase
@@ -107,10 +108,11 @@ export function createSearch(deps: SearchDeps): Search {
       indexIds: new Set(models.keys()),
       hitsMax,
     }
-    const found = store.find(params, (hits) => {
+    const found = store.find(params, (hits, partsMax) => {
       const fused = fuse(hits, (indexId) => models.get(indexId) ?? '')
       if (rerankModel !== null) return { ...fused, scored: fused.scored.slice(0, hitsMax) }
-      return best(fused, request.scoreMin, resultsMax)
+      // Better results contain some of them.
+      return best(fused, request.scoreMin, resultsMax * partsMax)
     })
     return found.catch((error: unknown) => {
       const state = sqlStateOf(error)
@@ -135,9 +137,9 @@ export function createSearch(deps: SearchDeps): Search {
           : await rerankPassages(deps, { model, query, passages: fused.scored, context })
       // The fused order is kept if the reranker fails.
       const ranked = reranked ? { kind: 'rerank' as const, scored: reranked } : fused
-      const { kind, scored } = best(ranked, request.scoreMin, plan.resultsMax)
+      const { kind, scored } = best(ranked, request.scoreMin, ranked.scored.length)
       return {
-        results: scored,
+        results: widenPassages(scored).slice(0, plan.resultsMax),
         mode: request.mode,
         scoreKind: kind,
         degraded: [

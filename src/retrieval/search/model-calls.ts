@@ -53,15 +53,15 @@ export async function embedQueries(
 }
 
 /** The passages in the order of the reranker, best first; undefined if it fails. */
-export async function rerankPassages(
+export async function rerankPassages<T extends SearchResult>(
   { rerankers, log }: { rerankers: Rerankers; log: Pick<Log, 'warn'> },
   params: {
     model: string
     query: string
-    passages: readonly SearchResult[]
+    passages: readonly T[]
     context: RequestContext
   },
-): Promise<readonly SearchResult[] | undefined> {
+): Promise<readonly T[] | undefined> {
   const { model, query, passages, context } = params
   if (passages.length === 0) return []
   try {

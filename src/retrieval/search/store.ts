@@ -7,6 +7,8 @@ import { isUuid } from '#lib/uuid.ts'
 import type { CollectionIndex } from '#retrieval/collections/collections.ts'
 import { findByReferences } from '#retrieval/collections/lookup-store.ts'
 import { touchCollections } from '#retrieval/collections/store.ts'
+import type { IndexSpec } from '#retrieval/index/chunk.ts'
+import { partsPerPassage } from '#retrieval/index/parts.ts'
 import { chunkTable, type IndexDatabase } from '#retrieval/index/store.ts'
 import {
   collectionRank,
@@ -19,6 +21,7 @@ import type { FusedHits, Hit, ScoredHit } from './fuse.ts'
 import { findHits, type IndexQuery, type QueriedIndex, type SearchTuning } from './hit-store.ts'
 import type { SearchScope } from './scope-store.ts'
 import type { Match, SearchResult } from './search.ts'
+import type { FoundPassage, Neighbour } from './widen.ts'
 
 /** Enforced by PostgreSQL; the embedded engine has no statement timeout. */
 const statementMsMax = 10_000
@@ -91,7 +94,10 @@ export function searchStore({ drizzle, kind }: IndexDatabase, tuning: SearchTuni
      * Reads the passages that `select` chooses from the hits of each query, in one snapshot of the
      * database; undefined if the plan is outdated.
      */
-    find: (params: FindParams, select: (hits: readonly (readonly Hit[])[]) => FusedHits) =>
+    find: (
+      params: FindParams,
+      select: (hits: readonly (readonly Hit[])[], partsMax: number) => FusedHits,
+    ) =>
       runSearch(() =>
         drizzle.transaction(
           async (transaction) => {
@@ -108,8 +114,11 @@ export function searchStore({ drizzle, kind }: IndexDatabase, tuning: SearchTuni
               }
               hits.push(found.flat())
             }
-            const { kind: scoreKind, scored } = select(hits)
-            return { kind: scoreKind, scored: await readPassages(transaction, scored) }
+            const partsByIndex = new Map(indexes.map((one) => [one.id, partsPerPassage(one)]))
+            const partsMax = Math.max(1, ...partsByIndex.values())
+            const { kind: scoreKind, scored } = select(hits, partsMax)
+            const passages = await readPassages(transaction, scored, partsByIndex)
+            return { kind: scoreKind, scored: passages }
           },
           { isolationLevel: 'repeatable read', accessMode: 'read only' },
         ),
@@ -143,22 +152,26 @@ async function applySettings(
   await transaction.execute(sql`select ${sql.join(calls, sql`, `)}`)
 }
 
+type ReadIndex = QueriedIndex & Pick<IndexSpec, 'chunkTokensMax' | 'partTokensMax'>
+
 /** The present indexes of the collections. */
 function readIndexes(
   transaction: Transaction,
   { collectionIds }: SearchScope,
   { rightsFirstFilesMax }: SearchTuning,
-): Promise<readonly QueriedIndex[]> {
+): Promise<readonly ReadIndex[]> {
   const ids = uuidArray(collectionIds)
-  return transaction.execute<QueriedIndex>(sql`
-    select used.id,
+  return transaction.execute<ReadIndex>(sql`
+    select used.id, kind.chunk_tokens_max as "chunkTokensMax",
+      kind.part_tokens_max as "partTokensMax",
       bool_or(to_regclass('chunk_' || used.id || '_graph') is not null) as "hasGraph",
       (select count(*) > ${rightsFirstFilesMax} from (
         select from collection_file where collection_id = any(${ids})
         limit ${rightsFirstFilesMax + 1}) held) as "hasManyFiles"
     from collection cross join lateral (values (index_id), (target_index_id)) used (id)
-    where collection.id = any(${ids}) and used.id is not null
-    group by used.id order by used.id`)
+    join ${embeddingIndex} kind on kind.id = used.id
+    where collection.id = any(${ids})
+    group by used.id, kind.id order by used.id`)
 }
 
 type PassageRow = Omit<SearchResult, 'attributes' | 'chunk' | 'score' | 'match'> &
@@ -167,9 +180,13 @@ type PassageRow = Omit<SearchResult, 'attributes' | 'chunk' | 'score' | 'match'>
 async function readPassages(
   transaction: Transaction,
   hits: readonly ScoredHit[],
-): Promise<readonly SearchResult[]> {
-  const passages = new Map<string, Omit<SearchResult, 'score' | 'match'>>()
+  partsByIndex: ReadonlyMap<number, number>,
+): Promise<readonly FoundPassage[]> {
+  const passages = new Map<string, Omit<FoundPassage, 'score' | 'match'>>()
   for (const [indexId, scored] of Map.groupBy(hits, ({ hit }) => hit.indexId)) {
+    const parts = partsByIndex.get(indexId) ?? 1
+    const ids = scored.map(({ hit }) => hit.chunkId)
+    const neighbours = parts > 1 ? await readNeighbours(transaction, { indexId, ids, parts }) : null
     const wanted = scored.map(({ hit }) => ({ id: hit.chunkId, collection_id: hit.collectionId }))
     const rows = await transaction.execute<PassageRow>(sql`
       select chunk.id, chunk.file_id as "fileId", chunk.text, chunk.ordinal as index, chunk.page,
@@ -185,13 +202,33 @@ async function readPassages(
         and member.collection_id = wanted.collection_id`)
     for (const { id, index, page, start, end, attributes, ...row } of rows) {
       const chunk = { id, index, page, start, end }
-      passages.set(id, { ...row, attributes: JSON.parse(attributes), chunk })
+      const near = neighbours?.get(id) ?? []
+      passages.set(id, { ...row, attributes: JSON.parse(attributes), chunk, neighbours: near })
     }
   }
   return hits.flatMap(({ hit, score }) => {
     const passage = passages.get(hit.chunkId)
     return passage === undefined ? [] : [{ ...passage, score, match: matchOf(hit) }]
   })
+}
+
+/** By passage: the texts before and after it, so that `parts` texts come together. */
+async function readNeighbours(
+  transaction: Transaction,
+  { indexId, ids, parts }: { indexId: number; ids: readonly string[]; parts: number },
+): Promise<ReadonlyMap<string, readonly Neighbour[]>> {
+  const table = chunkTable(indexId)
+  const before = Math.floor((parts - 1) / 2)
+  const rows = await transaction.execute<Neighbour & { id: string }>(sql`
+    select chunk.id, near.ordinal as index, near.text, near.page, near.start_char as start,
+      near.end_char as "end"
+    from ${table} chunk join ${table} near on near.file_id = chunk.file_id
+      and near.ordinal between chunk.ordinal - ${before}::integer
+        and chunk.ordinal + ${parts - 1 - before}::integer
+      and near.id <> chunk.id
+    where chunk.id = any(${uuidArray(ids)})
+    order by near.ordinal`)
+  return Map.groupBy(rows, ({ id }) => id)
 }
 
 function matchOf({ keywordScore, distance }: ScoredHit['hit']): Match {

@@ -22,7 +22,13 @@ afterAll(async () => {
   await database.close()
 })
 
-const spec = { model: 'm', dims: 3, chunkTokensMax: 800, chunkOverlapTokens: 100 }
+const spec = {
+  model: 'm',
+  dims: 3,
+  chunkTokensMax: 800,
+  chunkOverlapTokens: 100,
+  partTokensMax: null,
+}
 
 /** A file that is pending in the index. */
 async function fileFor({ id: indexId }: ChunkIndex): Promise<string> {

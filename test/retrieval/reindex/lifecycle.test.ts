@@ -253,3 +253,35 @@ test('verification detects missing passages', async () => {
   await harness.until(id, 'completed')
   expect((await harness.found(name, 'common')).toSorted()).toEqual(everyFile())
 })
+
+test('a model for short texts gets parts of passages, with the name of their file', async () => {
+  const plain = harness.embedders.get('small')
+  if (plain === undefined) throw new Error('no model')
+  harness.embedders.set('short', {
+    ...plain,
+    model: 'short',
+    passageTokensMax: 100,
+    embed: (texts, options) =>
+      plain.embed(
+        texts.map(() => (options.title === 'far' ? 'zebra' : 'common')),
+        options,
+      ),
+  })
+  const sentence =
+    'The pump is of common interest, and is switched off before its cover is opened. '
+  ids.push(await harness.upload('long.txt', sentence.repeat(100), [name]))
+  ids.push(await harness.upload('far.txt', 'zebra', [name]))
+  await harness.settled()
+  const done = await harness.until(await harness.startReindex('short', [name]), 'completed')
+  expect(done.counters).toMatchObject({ completed: 7, failed: 0 })
+  expect(done.targetSpec).toEqual({
+    ...done.sourceSpec,
+    model: 'short',
+    dims: 64,
+    partTokensMax: 100,
+  })
+  const counts = await harness.database.drizzle.execute<{ chunks: number }>(sql`
+    select chunks from file_index where file_id = ${ids[5] ?? ''}::uuid order by index_id`)
+  expect(counts.map(({ chunks }) => chunks)).toEqual([3, expect.any(Number)])
+  expect(counts[1]?.chunks).toBeGreaterThan(15)
+})

@@ -183,7 +183,13 @@ async function store(): Promise<void> {
   )
   const jobs = { add: async () => {}, process: () => ({ stop() {} }) }
   const tables = createChunkTables({ database, jobs, now: () => new Date() })
-  const spec = { model: 'x', dims: 384, chunkTokensMax: 800, chunkOverlapTokens: 100 }
+  const spec = {
+    model: 'x',
+    dims: 384,
+    chunkTokensMax: 800,
+    chunkOverlapTokens: 100,
+    partTokensMax: null,
+  }
   const index = await tables.provide(spec)
   const idsOf = (members: Iterable<Node>) => Array.from(members, ({ id }) => id)
   for (const collection of collections) {

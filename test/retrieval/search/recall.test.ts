@@ -189,7 +189,13 @@ const noJobs = { add: async () => {}, process: () => ({ stop() {} }) }
 async function fill(): Promise<void> {
   const { drizzle, kind } = database
   const tables = createChunkTables({ database, jobs: noJobs, now: () => new Date() })
-  const spec = { model: 'm', dims, chunkTokensMax: 800, chunkOverlapTokens: 100 }
+  const spec = {
+    model: 'm',
+    dims,
+    chunkTokensMax: 800,
+    chunkOverlapTokens: 100,
+    partTokensMax: null,
+  }
   const index = await tables.provide(spec)
   const collectionId = crypto.randomUUID()
   await storeNodes(

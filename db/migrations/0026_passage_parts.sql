@@ -1,0 +1,1 @@
+ALTER TABLE "embedding_index" ADD COLUMN "part_tokens_max" integer;
