@@ -64,7 +64,7 @@ export async function run(args: readonly string[]): Promise<number> {
         ],
       ),
     )
-    writeResult('transcription-server', { url, minutes, jsonFile }, { row })
+    writeResult('transcription-server', { jsonFile }, { row })
     return Number(untranscribed_ms) === 0 ? 0 : 1
   } finally {
     await stopChildren()
