@@ -36,6 +36,18 @@ export const hostedToolKeys = {
       default: [],
     }),
   ),
+  webSearch: reloading(
+    section(
+      'Web search for models whose upstream has none: a tool of an MCP server that the gateway calls where a request has web_search (Responses) or web_search_* (Messages).',
+      {
+        mcpServer: Type.Optional(
+          text('Label of the [[mcp_server]] with the tool; absent: such requests are refused.'),
+        ),
+        tool: text('Name of the tool.', { default: 'search' }),
+        queryField: text('Field of its input that takes the query.', { default: 'query' }),
+      },
+    ),
+  ),
   mcp: reloading(
     section('Limits for tools of remote MCP servers, and hosts that callers may name.', {
       hosts: Type.Array(Type.String({ minLength: 1 }), {
@@ -88,7 +100,7 @@ export const hostedToolLimits = {
 }
 
 /** Rules of these keys beyond the schema. */
-export function* hostedToolFaults({ mcpServer }: Config): Generator<string> {
+export function* hostedToolFaults({ mcpServer, webSearch }: Config): Generator<string> {
   const labels = new Set<string>()
   for (const [at, { label, url }] of mcpServer.entries()) {
     const where = `mcp_server.${at}`
@@ -100,5 +112,9 @@ export function* hostedToolFaults({ mcpServer }: Config): Generator<string> {
     if (!isUrl(url, webProtocols)) {
       yield `${where}.url: must be an http or https URL without credentials.`
     }
+  }
+  const { mcpServer: searchLabel } = webSearch
+  if (searchLabel !== undefined && !labels.has(searchLabel)) {
+    yield `web_search.mcp_server: no [[mcp_server]] has the label "${searchLabel}".`
   }
 }

@@ -8,9 +8,11 @@ import type { FileSearch } from '#retrieval/file-search/file-search.ts'
 import { type FileSearchRequest, noFileSearch } from '#retrieval/file-search/request.ts'
 import { createMcpTools, type RequestedServer } from './mcp/mcp-tools.ts'
 import type { McpChoice, McpHistory, McpToolRequest } from './mcp/request.ts'
-import { findServer } from './mcp/servers.ts'
+import { findServer, mayUse } from './mcp/servers.ts'
 import { createMcpSession } from './mcp/session.ts'
 import { createListCache, createToolList } from './mcp/tool-list.ts'
+import { noWebSearch, type WebSearchRequest } from './web-search/request.ts'
+import { createWebSearch } from './web-search/web-search.ts'
 
 /** The tools that a request wants the gateway to run. */
 export type HostedToolRequest = {
@@ -18,6 +20,7 @@ export type HostedToolRequest = {
   readonly mcpChoice: McpChoice
   readonly mcpHistory: McpHistory
   readonly fileSearch: FileSearchRequest
+  readonly webSearch: WebSearchRequest
 }
 
 export const noHostedTools: HostedToolRequest = {
@@ -25,13 +28,14 @@ export const noHostedTools: HostedToolRequest = {
   mcpChoice: { type: 'any' },
   mcpHistory: { lists: new Map(), approved: [] },
   fileSearch: noFileSearch,
+  webSearch: noWebSearch,
 }
 
 /** The tools that this deployment runs. */
 export type HostedToolbox = ReturnType<typeof createHostedTools>
 
 export function createHostedTools(deps: {
-  config: Pick<Config, 'mcp' | 'mcpServer'>
+  config: Pick<Config, 'mcp' | 'mcpServer' | 'webSearch'>
   fetch: Fetch
   resolve: Resolve
   fileSearch: FileSearch
@@ -56,6 +60,16 @@ export function createHostedTools(deps: {
     const servers = await Promise.all(mcp.map((request) => openServer(request, mcpHistory, groups)))
     return createMcpTools({ servers, choice: mcpChoice, history: mcpHistory, takenNames })
   }
+  const openWebSearch = async (
+    request: WebSearchRequest,
+    { groups, takenNames }: { groups: readonly string[]; takenNames: ReadonlySet<string> },
+  ) => {
+    const { mcpServer: label = '', tool, queryField } = config.webSearch
+    const path = request.tool?.path ?? ''
+    const server = await findServer(serverWithLabel(label, path), groups, deps)
+    const session = createMcpSession(server, config.mcp)
+    return createWebSearch(request, { session, tool, queryField }, takenNames)
+  }
   return {
     /**
      * The hosted tools of one request that uses any. Connections are opened later. Throws
@@ -73,6 +87,9 @@ export function createHostedTools(deps: {
           ? [await openMcp(request, { groups: caller.groups, takenNames })]
           : []),
         ...(usesFiles(request) ? [deps.fileSearch.open(fileSearch, takenNames)] : []),
+        ...(request.webSearch.tool === null
+          ? []
+          : [await openWebSearch(request.webSearch, { groups: caller.groups, takenNames })]),
       ]
       return kinds.reduce(joinTools)
     },
@@ -80,7 +97,30 @@ export function createHostedTools(deps: {
 }
 
 export function usesHostedTools(request: HostedToolRequest): boolean {
-  return usesServers(request) || usesFiles(request)
+  return usesServers(request) || usesFiles(request) || request.webSearch.tool !== null
+}
+
+/** Whether the gateway can search the web for members of these groups. */
+export function hasWebSearch(
+  { webSearch, mcpServer }: Pick<Config, 'webSearch' | 'mcpServer'>,
+  groups: readonly string[],
+): boolean {
+  const entry = mcpServer.find(({ label }) => label === webSearch.mcpServer)
+  return entry !== undefined && mayUse(entry, groups)
+}
+
+function serverWithLabel(label: string, path: string): McpToolRequest {
+  return {
+    path,
+    urlPath: path,
+    label,
+    url: null,
+    description: null,
+    authorization: null,
+    headers: {},
+    allowed: null,
+    approval: 'never',
+  }
 }
 
 function usesServers({ mcp, mcpHistory }: HostedToolRequest): boolean {

@@ -5,6 +5,8 @@ import type { Sealer } from './sealer.ts'
 export type Seals = {
   readonly reasoning: ReasoningSeal
   readonly compaction: TextSeal
+  /** The text of a result of a web search. */
+  readonly search: TextSeal
 }
 
 /** `open` returns null for a foreign text and throws `invalid_encrypted_content`. */
@@ -29,6 +31,10 @@ export type ReasoningSeal = {
 }
 
 export function createSeals(sealer: Sealer, ownerId: string): Seals {
+  const textSeal = (purpose: 'compaction' | 'search'): TextSeal => ({
+    seal: (plain) => sealer.seal(purpose, ownerId, plain),
+    open: (sealed) => sealer.open(purpose, ownerId, sealed),
+  })
   return {
     reasoning: {
       seal: ({ text, payload, maker }) =>
@@ -38,10 +44,8 @@ export function createSeals(sealer: Sealer, ownerId: string): Seals {
         return plain === null ? null : readReasoning(parseJson(plain))
       },
     },
-    compaction: {
-      seal: (plain) => sealer.seal('compaction', ownerId, plain),
-      open: (sealed) => sealer.open('compaction', ownerId, sealed),
-    },
+    compaction: textSeal('compaction'),
+    search: textSeal('search'),
   }
 }
 

@@ -1,5 +1,7 @@
 import { quote } from '#api/read-object.ts'
 import type { Config } from '#config/schema.ts'
+import { hasWebSearch } from '#hosted-tools/hosted-tools.ts'
+import { isWebSearchType } from '#hosted-tools/web-search/request.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import type { Target } from '#inference/upstream.ts'
 import { AppError } from '#lib/errors.ts'
@@ -52,6 +54,23 @@ export function planNative(
   if (refusal !== undefined) throw refusal
   const { native: _, ...rest } = request
   return { request: rest, targets, droppedTools: [...new Set(tools.map(({ type }) => type))] }
+}
+
+/**
+ * Whether the gateway runs the web search of a request: an operator has configured one, and no upstream
+ * of the model speaks the protocol of the client.
+ */
+export function searchesHere(
+  { tools, protocol }: NativeNeeds,
+  targets: readonly Target[],
+  config: Pick<Config, 'webSearch' | 'mcpServer'>,
+  groups: readonly string[],
+): boolean {
+  return (
+    tools.some(({ type }) => isWebSearchType(type)) &&
+    targets.every(({ upstream }) => upstream.kind !== protocol) &&
+    hasWebSearch(config, groups)
+  )
 }
 
 function unsupportedTool(

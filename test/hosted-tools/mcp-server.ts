@@ -74,6 +74,19 @@ function buildServer({ calls, slow, waiting }: World): McpServer {
       return text(`rain in ${city}`)
     },
   )
+  const pages = [
+    { url: 'https://tides.example.com/today', title: 'Tides', content: 'High water at 12:00.' },
+    { url: 'https://other.example.org/', title: 'Other', snippet: 'Low water at 18:00.' },
+  ]
+  server.registerTool(
+    'search',
+    { description: 'Searches.', inputSchema: z.object({ q: z.string() }) },
+    ({ q }) => {
+      calls.push(`search ${q}`)
+      if (q === 'broken') return { ...text('it broke'), isError: true }
+      return text(q === 'plain' ? `See ${pages[0]?.url}.` : JSON.stringify({ results: pages }))
+    },
+  )
   server.registerTool('fail', { description: 'Fails.' }, () => {
     calls.push('fail')
     return { ...text('it broke'), isError: true }

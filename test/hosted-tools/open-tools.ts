@@ -29,7 +29,7 @@ export function toolbox({ mcpServer = [], mcp, ...world }: Given = {}) {
     ...entry,
   }))
   return createHostedTools({
-    config: { mcp: { ...config.mcp, ...mcp }, mcpServer: servers },
+    config: { mcp: { ...config.mcp, ...mcp }, mcpServer: servers, webSearch: config.webSearch },
     fetch,
     resolve: resolveHost,
     fileSearch: createFileSearch({ search: findNothing, log: quietLog }),

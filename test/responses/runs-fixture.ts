@@ -124,7 +124,7 @@ export function planOf(
     createdAt: head.createdAt,
     echo,
     includeSealed: true,
-    includeSearchResults: true,
+    includeSearchResults: ['file_search_call'],
     reasoningSeal: openSeal,
     stream: true,
     framesBefore,

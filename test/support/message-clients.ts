@@ -16,7 +16,7 @@ import { messagesAnswer } from './scripted-messages.ts'
 
 /** The package with its two dialects, whose methods have the same names. */
 export const sdks = [
-  { sdk: '1.12', version: '2026-10-21', Sdk: Anthropic },
+  { sdk: '1.14', version: '2026-10-21', Sdk: Anthropic },
   { sdk: '0.137', version: '2023-06-01', Sdk: OlderAnthropic as unknown as typeof Anthropic },
 ] as const
 

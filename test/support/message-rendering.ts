@@ -5,7 +5,7 @@ import {
   type MessageRendererOptions,
 } from '#surfaces/messages/render.ts'
 import { type CheckedMessage, checkMessageStream } from './message-frames.ts'
-import { openSeal } from './sealing.ts'
+import { openSeal, testSeals } from './sealing.ts'
 
 export const someUsage: Usage = {
   inputTokens: 20,
@@ -23,6 +23,7 @@ export function openMessageRenderer(given: Partial<MessageRendererOptions> = {})
     model: 'vendor-model-m',
     inputTokens: 12,
     reasoningSeal: openSeal,
+    searchSeal: testSeals.search,
     thinkingDisplay: 'summarized',
     stream: true,
     ...given,

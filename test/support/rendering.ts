@@ -34,7 +34,7 @@ function openRenderer(): ResponseRenderer {
     createdAt: new Date(0),
     echo,
     includeSealed: true,
-    includeSearchResults: true,
+    includeSearchResults: ['file_search_call'],
     reasoningSeal: openSeal,
     stream: true,
     framesBefore: 0,

@@ -34,9 +34,7 @@ export async function findServer(
   const { urlPath, label } = request
   const url = request.url === null ? null : parseUrl(request.url, urlPath)
   const entry = sources.config.mcpServer.find(
-    (entry) =>
-      matchesEntry(entry, { url, label }) &&
-      (entry.groups.length === 0 || entry.groups.some((group) => groups.includes(group))),
+    (entry) => matchesEntry(entry, { url, label }) && mayUse(entry, groups),
   )
   if (entry !== undefined) return configuredServer(entry, request, sources)
   if (url !== null) return unconfiguredServer(url, request, sources)
@@ -45,6 +43,11 @@ export async function findServer(
     `${urlPath} is required: no server with the label "${label}" is configured.`,
     { param: urlPath },
   )
+}
+
+/** Whether members of these groups may use a configured server. */
+export function mayUse({ groups: allowed }: Pick<Entry, 'groups'>, groups: readonly string[]) {
+  return allowed.length === 0 || allowed.some((group) => groups.includes(group))
 }
 
 function parseUrl(text: string, param: string): URL {

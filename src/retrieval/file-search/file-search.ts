@@ -1,8 +1,9 @@
-import type { FunctionTool, ToolChoice } from '#inference/request.ts'
+import type { FunctionTool } from '#inference/request.ts'
 import type { HostedTools } from '#inference/tool-loop/hosted-tools.ts'
+import { chooseFunction, freeName } from '#inference/tool-loop/own-function.ts'
 import { createCiter } from './cite.ts'
 import { createPassageRegistry } from './passages.ts'
-import type { FileSearchChoice, FileSearchRequest } from './request.ts'
+import type { FileSearchRequest } from './request.ts'
 import { type SearchCallDeps, searchFiles } from './search-call.ts'
 
 export type FileSearch = ReturnType<typeof createFileSearch>
@@ -16,11 +17,13 @@ export function createFileSearch(deps: SearchCallDeps) {
     /** For one request. `takenNames` are the names of the client's own tools. */
     open({ tool, choice, found }: FileSearchRequest, takenNames: ReadonlySet<string>): HostedTools {
       const registry = createPassageRegistry(found)
-      const name = tool === null || choice === 'forbidden' ? null : freeName(takenNames)
+      const name =
+        tool === null || choice === 'forbidden' ? null : freeName(fileSearchName, takenNames)
       return {
         opening: [],
         definitions: () => (name === null ? [] : [describe(name)]),
-        resolveToolChoice: (wanted) => (name === null ? wanted : choose(wanted, choice, name)),
+        resolveToolChoice: (wanted) =>
+          name === null ? wanted : chooseFunction(wanted, choice, name),
         call: (called) =>
           tool === null || called !== name ? null : searchFiles(deps, { tool, registry }),
         show: createCiter(registry),
@@ -28,12 +31,6 @@ export function createFileSearch(deps: SearchCallDeps) {
       }
     },
   }
-}
-
-function freeName(taken: ReadonlySet<string>): string {
-  let name = fileSearchName
-  for (let number = 2; taken.has(name); number++) name = `${fileSearchName}_${number}`
-  return name
 }
 
 function describe(name: string): FunctionTool {
@@ -57,12 +54,4 @@ function describe(name: string): FunctionTool {
     },
     strict: null,
   }
-}
-
-function choose(wanted: ToolChoice, choice: FileSearchChoice, name: string): ToolChoice {
-  if (choice === 'listed' && wanted.type === 'allowed') {
-    return { ...wanted, tools: [...wanted.tools, { name }] }
-  }
-  if (choice !== 'forced' || wanted.type !== 'required') return wanted
-  return { type: 'tool', name, form: 'function' }
 }

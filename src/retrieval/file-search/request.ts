@@ -1,3 +1,4 @@
+import type { HostedChoice } from '#inference/tool-loop/own-function.ts'
 import type { Filter } from '#retrieval/search/search.ts'
 import type { Passage } from './passages.ts'
 
@@ -5,7 +6,7 @@ import type { Passage } from './passages.ts'
 export type FileSearchRequest = {
   /** Null: no file search. */
   readonly tool: FileSearchTool | null
-  readonly choice: FileSearchChoice
+  readonly choice: HostedChoice
   /** Passages of earlier turns in the input, numbered from 1. */
   readonly found: readonly Passage[]
 }
@@ -22,9 +23,6 @@ export type FileSearchTool = {
   /** Null: as configured. */
   readonly rerank: boolean | null
 }
-
-/** What `tool_choice` means for this tool. `listed`: it is one of the allowed tools. */
-export type FileSearchChoice = 'any' | 'forced' | 'listed' | 'forbidden'
 
 export const noFileSearch: FileSearchRequest = { tool: null, choice: 'any', found: [] }
 

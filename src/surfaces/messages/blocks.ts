@@ -6,7 +6,7 @@ import {
   type ToolCallHead,
 } from '#inference/events.ts'
 import { assert } from '#lib/assert.ts'
-import type { ReasoningSeal } from '#sealing/seals.ts'
+import type { ReasoningSeal, TextSeal } from '#sealing/seals.ts'
 import type { MessageSink } from './frames.ts'
 import { openHostedTool } from './hosted-tool-blocks.ts'
 import type { ContentBlock, ThinkingDisplay } from './message.ts'
@@ -24,6 +24,7 @@ export type OpenBlock = {
 
 export type BlockContext = {
   reasoningSeal: ReasoningSeal
+  searchSeal: TextSeal
   thinkingDisplay: ThinkingDisplay
   tally: BlockTally
 }

@@ -1,6 +1,8 @@
+import { readEarlierResults } from '#hosted-tools/web-search/results.ts'
 import type { HostedToolItem } from '#inference/events.ts'
 import { newId } from '#lib/id.ts'
-import { asRecord, isRecord, parseJson } from '#lib/json.ts'
+import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
+import type { TextSeal } from '#sealing/seals.ts'
 import type { BlockContext, BlockSink, EventOf, OpenBlock } from './blocks.ts'
 import type { ContentBlock } from './message.ts'
 
@@ -20,7 +22,7 @@ export function openHostedTool(
   context: BlockContext,
 ): OpenBlock | null {
   if (item.type === 'mcp_call') return openMcpCall(item)
-  if (item.type === 'web_search_call') return openWebSearch(context)
+  if (item.type === 'web_search_call') return openWebSearch(context, item)
   if (!silentItems.has(item.type)) context.tally.omitted.add(item.type)
   return null
 }
@@ -74,33 +76,64 @@ function resultText({ output, error }: HostedToolItem): string {
   return texts.length > 0 ? texts.join('\n') : readText(error['message'])
 }
 
-/** The query is known at the end. Other actions than searches have no representation. */
-function openWebSearch({ tally }: BlockContext): OpenBlock {
+/**
+ * The query of an upstream's search is known at the end, that of the gateway's own before it runs. Other
+ * actions than searches have no representation.
+ */
+function openWebSearch({ tally, searchSeal }: BlockContext, begun: HostedToolItem): OpenBlock {
+  const id = newId('srvtoolu_')
+  let isWritten = false
+
+  const writeCall = (sink: BlockSink, action: JsonObject): string => {
+    if (isWritten) return ''
+    isWritten = true
+    const input = JSON.stringify({ query: readText(action['query']) })
+    return (
+      sink.start({ type: 'server_tool_use', id, name: 'web_search', input: {}, ...direct }) +
+      sink.delta('input_json_delta', input) +
+      sink.stop()
+    )
+  }
   return {
-    push: () => '',
+    push(sink, event) {
+      const action = asRecord(begun['action'])
+      const isKnown = action['type'] === 'search' && typeof action['query'] === 'string'
+      return isKnown && event.type === 'hosted-tool-progress' ? writeCall(sink, action) : ''
+    },
     end(sink, event) {
-      const action = event.type === 'hosted-tool-end' ? asRecord(event.item?.['action']) : {}
-      if (action['type'] !== 'search') return ''
+      const item = event.type === 'hosted-tool-end' ? asRecord(event.item) : {}
+      const action = asRecord(item['action'])
+      // A call that was written needs a result.
+      if (action['type'] !== 'search' && !isWritten) return ''
       tally.webSearches++
-      const id = newId('srvtoolu_')
-      const input = JSON.stringify({ query: readText(action['query']) })
-      const sources = Array.isArray(action['sources']) ? action['sources'] : []
+      const content = searchContent(item, searchSeal)
       return (
-        sink.start({ type: 'server_tool_use', id, name: 'web_search', input: {}, ...direct }) +
-        sink.delta('input_json_delta', input) +
-        sink.stop() +
-        whole(sink, {
-          type: 'web_search_tool_result',
-          tool_use_id: id,
-          content: sources.flatMap(renderSource),
-          ...direct,
-        })
+        writeCall(sink, action) +
+        whole(sink, { type: 'web_search_tool_result', tool_use_id: id, content, ...direct })
       )
     },
   }
 }
 
 const direct = { caller: { type: 'direct' } }
+
+/** The results of the gateway's own search carry their text sealed, for the next turn. */
+function searchContent({ action, results, error }: JsonObject, seal: TextSeal): unknown {
+  if (isRecord(error)) {
+    return { type: 'web_search_tool_result_error', error_code: readText(error['code']) }
+  }
+  if (Array.isArray(results)) {
+    return readEarlierResults(results).map(({ url, title, text, age }) => ({
+      type: 'web_search_result',
+      url,
+      title,
+      encrypted_content: seal.seal(text),
+      page_age: age,
+    }))
+  }
+  const { sources } = asRecord(action)
+  return Array.isArray(sources) ? sources.flatMap(renderSource) : []
+}
 
 function renderSource(source: unknown): object[] {
   const { url, title } = asRecord(source)

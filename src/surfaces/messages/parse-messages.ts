@@ -1,7 +1,7 @@
 import { quote } from '#api/read-object.ts'
 import type { ContentPart, RequestItem } from '#inference/request.ts'
 import type { AppError } from '#lib/errors.ts'
-import type { ReasoningSeal } from '#sealing/seals.ts'
+import type { Seals } from '#sealing/seals.ts'
 import { parseContent, parsePart, parseTexts, unsupportedBlock } from './parse-content.ts'
 import { parseRedactedThinking, parseThinking } from './parse-thinking.ts'
 import { invalidField, orRefusal, readObject, readType } from './read-object.ts'
@@ -30,7 +30,7 @@ type ConversationState = {
   readonly toolUses: Map<string, 'open' | 'resolved'>
   /** The ids of calls of server tools without a result so far. */
   readonly pendingServerTools: Set<string>
-  readonly seal: ReasoningSeal
+  readonly seals: Seals
   /** The user turn in progress; consecutive user messages are one turn. */
   userTurn: UserTurn
   readonly ignored: Set<string>
@@ -48,15 +48,15 @@ type Content = string | readonly unknown[]
  */
 export function parseMessages(
   values: readonly unknown[],
-  options: { seal: ReasoningSeal; itemsMax: number; refusals: AppError[] },
+  options: { seals: Seals; itemsMax: number; refusals: AppError[] },
 ): ParsedMessages {
-  const { seal, itemsMax, refusals } = options
+  const { seals, itemsMax, refusals } = options
   if (values.length > itemsMax) throw tooMany(itemsMax)
   const state: ConversationState = {
     items: [],
     toolUses: new Map(),
     pendingServerTools: new Set(),
-    seal,
+    seals,
     userTurn: { results: [], parts: [] },
     ignored: new Set(),
     refusals,
@@ -179,7 +179,7 @@ function addAssistantBlock(
   block: unknown,
   { path, isFirst }: { path: string; isFirst: boolean },
 ): void {
-  const { items, pendingServerTools, ignored } = state
+  const { items, pendingServerTools, seals, ignored } = state
   const type = readType(block, path)
   if (isIgnoredBlock(type)) {
     ignored.add(type)
@@ -187,7 +187,7 @@ function addAssistantBlock(
   }
   const own =
     parseAssistantBlock(state, type, { block, path }) ??
-    parseServerTool(type, { block, path }, pendingServerTools)
+    parseServerTool(type, { block, path }, { pending: pendingServerTools, seal: seals.search })
   if (own !== null) {
     items.push(...own)
     return
@@ -207,7 +207,7 @@ function addAssistantBlock(
 
 /** Parses the blocks that are allowed in assistant messages only; null for any other type. */
 function parseAssistantBlock(
-  { seal, toolUses }: ConversationState,
+  { seals, toolUses }: ConversationState,
   type: string,
   { block, path }: { block: unknown; path: string },
 ): RequestItem[] | null {
@@ -215,7 +215,7 @@ function parseAssistantBlock(
     case 'thinking':
     case 'redacted_thinking': {
       const parse = type === 'thinking' ? parseThinking : parseRedactedThinking
-      const item = parse(block, path, seal)
+      const item = parse(block, path, seals.reasoning)
       return item === null ? [] : [item]
     }
     case 'tool_use': {

@@ -1,9 +1,12 @@
 import { quote } from '#api/read-object.ts'
+import { isWebSearchType, type WebSearchTool } from '#hosted-tools/web-search/request.ts'
 import type { FunctionTool, NativeTool, ToolChoice } from '#inference/request.ts'
+import type { HostedChoice } from '#inference/tool-loop/own-function.ts'
 import type { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 import { clientFunction } from './client-tools.ts'
 import type { Toolset } from './parse-mcp.ts'
+import { parseWebSearchTool } from './parse-web-search.ts'
 import { invalidField, orRefusal, readObject, readType, unknownPart } from './read-object.ts'
 import { customTool, forcedToolChoice, toolChoiceFields } from './schema/request.ts'
 import { readToolChanges } from './tool-changes.ts'
@@ -15,6 +18,8 @@ export type ParsedTools = {
   native: readonly (NativeTool & { path: string; name: string | null })[]
   /** Configurations of the tools of MCP servers. */
   toolsets: readonly Toolset[]
+  /** Null if the request has no web search, or leaves it to the upstream. */
+  webSearch: (WebSearchTool & { name: string | null }) | null
 }
 
 type ParseToolsOptions = {
@@ -23,6 +28,8 @@ type ParseToolsOptions = {
   messages: readonly unknown[]
   /** The tool that must be called. */
   forced: string | null
+  /** Whether the gateway runs web searches; by default they are left to the upstream. */
+  hostsWebSearch: boolean
 }
 
 /**
@@ -42,6 +49,7 @@ export function parseTools(values: readonly unknown[], options: ParseToolsOption
   const deferred = new Set<string>()
   const native: ParsedTools['native'][number][] = []
   const toolsets: Toolset[] = []
+  let webSearch: ParsedTools['webSearch'] = null
   let hasVendorSearch = false
   const entries = values.map((value, index) => ({ value, path: `tools.${index}` }))
   for (const { value, path } of [...entries, ...definitions]) {
@@ -52,6 +60,11 @@ export function parseTools(values: readonly unknown[], options: ParseToolsOption
     }
     if (type === 'mcp_toolset') {
       toolsets.push({ value: asRecord(value), path })
+      continue
+    }
+    if (options.hostsWebSearch && type !== null && isWebSearchType(type)) {
+      if (webSearch !== null) throw invalidField(path, 'is a second web search')
+      webSearch = { ...parseWebSearchTool(value, path), name: nameOf(value) }
       continue
     }
     const clientTool = type === null ? null : clientFunction(type, nameOf(value))
@@ -75,6 +88,7 @@ export function parseTools(values: readonly unknown[], options: ParseToolsOption
     tools: [...tools.values()].filter(({ name }) => isPresent(name)),
     native: native.filter(({ name }) => isPresent(name)),
     toolsets,
+    webSearch: webSearch !== null && isPresent(webSearch.name) ? webSearch : null,
   }
   if (deferred.size === 0 || hasVendorSearch) return present
   const named = findNamedTools(messages)
@@ -134,7 +148,11 @@ function findNamedTools(messages: readonly unknown[]): Set<string> {
   return names
 }
 
-export type ParsedToolChoice = { toolChoice: ToolChoice; parallelToolCalls: boolean }
+export type ParsedToolChoice = {
+  toolChoice: ToolChoice
+  parallelToolCalls: boolean
+  webSearch: HostedChoice
+}
 
 /**
  * Parses `tool_choice`. A choice that only native tools can meet, or of an unknown type, adds to
@@ -145,7 +163,9 @@ export function parseToolChoice(
   given: ParsedTools,
   refusals: AppError[],
 ): ParsedToolChoice {
-  if (choice === undefined) return { toolChoice: { type: 'auto' }, parallelToolCalls: true }
+  if (choice === undefined) {
+    return { toolChoice: { type: 'auto' }, parallelToolCalls: true, webSearch: 'any' }
+  }
   const { disable_parallel_tool_use: single = false } = readObject(
     toolChoiceFields,
     choice,
@@ -156,7 +176,13 @@ export function parseToolChoice(
   const toolChoice = orRefusal<ToolChoice>(refusals, { type: 'native', value: choice }, () =>
     parseChoice(type, choice, given),
   )
-  return { toolChoice, parallelToolCalls }
+  return { toolChoice, parallelToolCalls, webSearch: searchChoice(type, choice, given) }
+}
+
+function searchChoice(type: string, choice: JsonObject, { webSearch }: ParsedTools): HostedChoice {
+  if (type === 'none') return 'forbidden'
+  const isForced = type === 'tool' && webSearch !== null && nameOf(choice) === webSearch.name
+  return isForced ? 'forced' : 'any'
 }
 
 function parseChoice(type: string, choice: JsonObject, given: ParsedTools): ToolChoice {
@@ -165,13 +191,17 @@ function parseChoice(type: string, choice: JsonObject, given: ParsedTools): Tool
     case 'none':
       return { type }
     case 'any':
-      if (given.tools.length + given.toolsets.length === 0) throw nothingToCall(given)
+      if (given.tools.length + given.toolsets.length === 0 && given.webSearch === null) {
+        throw nothingToCall(given)
+      }
       return { type: 'required' }
     case 'tool': {
       const { name } = readObject(forcedToolChoice, choice, 'tool_choice')
       if (given.tools.some((tool) => tool.name === name)) {
         return { type: 'tool', form: 'function', name }
       }
+      // Its name for the model is not known yet.
+      if (given.webSearch?.name === name) return { type: 'required' }
       const tool = given.native.find((native) => native.name === name)
       const why =
         tool === undefined

@@ -1,5 +1,6 @@
 import type { Config } from '#config/schema.ts'
 import type { McpToolRequest } from '#hosted-tools/mcp/request.ts'
+import type { WebSearchRequest } from '#hosted-tools/web-search/request.ts'
 import {
   defaultOptions,
   type GenerationRequest,
@@ -39,6 +40,8 @@ export type ParsedMessage = {
   needs: NativeNeeds
   /** MCP servers, which the gateway calls where the upstream does not. */
   mcp: readonly McpToolRequest[]
+  /** A web search that the gateway runs. */
+  webSearch: WebSearchRequest
   /** Ignored by upstreams of other protocols: types of blocks, an unknown version. */
   ignored: readonly string[]
 }
@@ -48,6 +51,8 @@ export type ParseContext = {
   /** Of the principal. */
   seals: Seals
   headers: Headers
+  /** Whether the gateway runs web searches; by default they are left to the upstream. */
+  hostsWebSearch?: boolean
 }
 
 /**
@@ -86,12 +91,15 @@ export function parseCreateMessage(body: unknown, context: ParseContext): Parsed
 export function parseCountTokens(
   body: unknown,
   context: ParseContext,
-): Pick<ParsedMessage, 'request' | 'needs' | 'mcp'> {
-  const { prompt, needs, mcp } = parsePrompt(readObject(countBody, body, ''), context)
-  return { request: { ...prompt, origin: originOf(body, context) }, needs, mcp }
+): Pick<ParsedMessage, 'request' | 'needs' | 'mcp' | 'webSearch'> {
+  const { prompt, ...rest } = parsePrompt(readObject(countBody, body, ''), context)
+  return { request: { ...prompt, origin: originOf(body, context) }, ...rest }
 }
 
-type ParsedPrompt = Pick<ParsedMessage, 'thinkingDisplay' | 'needs' | 'mcp' | 'ignored'> & {
+type ParsedPrompt = Pick<
+  ParsedMessage,
+  'thinkingDisplay' | 'needs' | 'mcp' | 'webSearch' | 'ignored'
+> & {
   prompt: GenerationRequest
 }
 
@@ -100,7 +108,7 @@ function parsePrompt(create: PromptBody, context: ParseContext): ParsedPrompt {
   const refusals: AppError[] = []
   const instructions = orRefusal(refusals, null, () => parseSystem(create.system))
   const conversation = parseMessages(create.messages, {
-    seal: seals.reasoning,
+    seals,
     itemsMax: limits.inputItemsMax,
     refusals,
   })
@@ -111,9 +119,11 @@ function parsePrompt(create: PromptBody, context: ParseContext): ParsedPrompt {
     toolsMax: limits.toolsMax,
     messages: create.messages,
     forced: forcedTool(create.tool_choice),
+    hostsWebSearch: context.hostsWebSearch ?? false,
   })
   const { effort, format } = parseOutput(create, refusals)
   const mcp = parseServers(create, { toolsets: tools.toolsets, refusals })
+  const choice = parseToolChoice(create.tool_choice, tools, refusals)
   const afterTools = items.at(-1)?.type === 'tool-result'
   const thinking = orRefusal(refusals, defaultThinking, () =>
     parseThinkingOptions(create.thinking, { effort, afterTools }),
@@ -126,7 +136,8 @@ function parsePrompt(create: PromptBody, context: ParseContext): ParsedPrompt {
       items,
       ...(prefilled ? { prefilled } : {}),
       tools: tools.tools,
-      ...parseToolChoice(create.tool_choice, tools, refusals),
+      toolChoice: choice.toolChoice,
+      parallelToolCalls: choice.parallelToolCalls,
       format,
       reasoning: thinking.reasoning,
       ...parseEndUser(undefined, context.headers),
@@ -136,6 +147,7 @@ function parsePrompt(create: PromptBody, context: ParseContext): ParsedPrompt {
     },
     thinkingDisplay: thinking.display,
     mcp,
+    webSearch: { tool: tools.webSearch, choice: choice.webSearch },
     needs: { protocol: 'messages', tools: tools.native, refusals, isRelayed: true },
     ignored: [...conversation.ignored],
   }

@@ -4,7 +4,7 @@ import { estimateTextTokens } from '#inference/token-estimate.ts'
 import { assert } from '#lib/assert.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, parseJson } from '#lib/json.ts'
-import type { ReasoningSeal } from '#sealing/seals.ts'
+import type { ReasoningSeal, TextSeal } from '#sealing/seals.ts'
 import { BlockList, type BlockTally, silentSink } from './blocks.ts'
 import { MessageFold } from './fold.ts'
 import { MessageSink, pingFrame } from './frames.ts'
@@ -39,6 +39,7 @@ export type MessageRendererOptions = {
   /** An estimate until the upstream reports the count. */
   inputTokens: number
   reasoningSeal: ReasoningSeal
+  searchSeal: TextSeal
   thinkingDisplay: ThinkingDisplay
   /** Whether to write frames, or only the final object. */
   stream: boolean
@@ -81,12 +82,17 @@ class Rendering {
   readonly #fold: MessageFold | null
 
   constructor(options: MessageRendererOptions) {
-    const { id, model, reasoningSeal, thinkingDisplay, stream } = options
+    const { id, model, reasoningSeal, searchSeal, thinkingDisplay, stream } = options
     this.#options = options
     this.#fold = stream ? null : new MessageFold({ id, model })
     this.#sink = new MessageSink(this.#fold)
     this.#relay = new RelayRewriter(options)
-    this.#blocks = new BlockList({ reasoningSeal, thinkingDisplay, tally: this.#tally })
+    this.#blocks = new BlockList({
+      reasoningSeal,
+      searchSeal,
+      thinkingDisplay,
+      tally: this.#tally,
+    })
   }
 
   push(batch: EventBatch): string {

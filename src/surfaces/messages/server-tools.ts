@@ -1,6 +1,8 @@
 import { mcpToolName } from '#hosted-tools/mcp/request.ts'
+import { readEarlierResults, renderResults } from '#hosted-tools/web-search/results.ts'
 import type { RequestItem } from '#inference/request.ts'
-import { isRecord } from '#lib/json.ts'
+import { asRecord, isRecord } from '#lib/json.ts'
+import type { TextSeal } from '#sealing/seals.ts'
 import { announceTool } from './parse-content.ts'
 import { readObject } from './read-object.ts'
 import { serverToolResultBlock, toolUseBlock } from './schema/input-blocks.ts'
@@ -8,12 +10,12 @@ import { serverToolResultBlock, toolUseBlock } from './schema/input-blocks.ts'
 /**
  * Parses the calls of tools that the responding service ran itself, such as a web search; null for any
  * other block. The model gets each call with its result like one of its own tools. `pending`: the ids
- * of calls without a result so far.
+ * of calls without a result so far. `seal`: of the results of our own web searches.
  */
 export function parseServerTool(
   type: string,
   { block, path }: { block: unknown; path: string },
-  pending: Set<string>,
+  { pending, seal }: { pending: Set<string>; seal: TextSeal },
 ): RequestItem[] | null {
   if (type === 'server_tool_use' || type === 'mcp_tool_use') {
     const { id, name, input = {} } = readObject(toolUseBlock, block, path)
@@ -26,10 +28,23 @@ export function parseServerTool(
   }
   if (!type.endsWith('_tool_result')) return null
   const { tool_use_id: callId, content } = readObject(serverToolResultBlock, block, path)
-  const text = flatten(content)
+  const text = readSearch(content, seal) ?? flatten(content)
   const parts = [{ type: 'text' as const, text }]
   if (pending.delete(callId)) return [{ type: 'tool-result', callId, form: 'function', parts }]
   return text === '' ? [] : [{ type: 'message', role: 'assistant', parts }]
+}
+
+/** The results of a web search that the gateway ran; null for any other content. */
+function readSearch(content: unknown, seal: TextSeal): string | null {
+  if (!Array.isArray(content)) return null
+  const results = content.map(asRecord)
+  const texts = results.map(({ encrypted_content: sealed }) =>
+    typeof sealed === 'string' ? seal.open(sealed) : null,
+  )
+  if (results.length === 0 || texts.includes(null)) return null
+  return renderResults(
+    readEarlierResults(results.map((each, at) => ({ ...each, text: texts[at] }))),
+  )
 }
 
 /** The result of a server tool as text. */

@@ -27,7 +27,7 @@ import type { ModelResolver } from '#models/model-resolver.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
 import { logIgnored } from '#surfaces/log-ignored.ts'
-import { planNative } from '#surfaces/native-tools.ts'
+import { planNative, searchesHere } from '#surfaces/native-tools.ts'
 import { holdsFiles, type RequestFiles } from '#surfaces/request-files.ts'
 import { runGeneration } from '#surfaces/run-generation.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -54,7 +54,10 @@ type MessageServiceDeps = {
   hostedTools: HostedToolbox
   requestFiles: RequestFiles
   sealer: Sealer
-  config: Pick<Config, 'limits' | 'tokens' | 'upstream' | 'unsupportedTools'>
+  config: Pick<
+    Config,
+    'limits' | 'tokens' | 'upstream' | 'unsupportedTools' | 'webSearch' | 'mcpServer'
+  >
   log: Log
 }
 
@@ -92,9 +95,12 @@ export function createMessageService(deps: MessageServiceDeps) {
     async create(body: unknown, messageRequest: MessageRequest) {
       const { context } = messageRequest
       const parseContext = parseContextOf(messageRequest)
-      const parsed = parseCreateMessage(body, parseContext)
-      const resolved = await resolveRequest(deps, parsed, context)
-      const { request, model, agent, mcp, targets, droppedTools, recorded } = resolved
+      const resolved = await resolveRequest(
+        deps,
+        (hostsWebSearch) => parseCreateMessage(body, { ...parseContext, hostsWebSearch }),
+        context,
+      )
+      const { parsed, request, model, targets, droppedTools, recorded } = resolved
       refuseSafeguards(body, targets)
       const parts = [...droppedTools, ...parsed.ignored]
       logIgnored(deps.log, { parts }, context.requestId)
@@ -106,7 +112,7 @@ export function createMessageService(deps: MessageServiceDeps) {
       const readers = parsed.isPromptOnly ? targets.filter(isOfThisProtocol) : targets
       const generate = parsed.isPromptOnly
         ? generateNothing(deps.inference.generate, { readers, inputTokens })
-        : await generateWith(request, hostedRequestOf(mcp, agent), context)
+        : await generateWith(request, hostedRequestOf(resolved), context)
       const { contextWindow } = model
       const job = {
         request: fitOutput(request, { contextWindow, inputTokens }),
@@ -122,6 +128,7 @@ export function createMessageService(deps: MessageServiceDeps) {
           model: parsed.request.model,
           inputTokens,
           reasoningSeal: parseContext.seals.reasoning,
+          searchSeal: parseContext.seals.search,
           thinkingDisplay: parsed.thinkingDisplay,
           stream: parsed.stream,
         }),
@@ -134,21 +141,31 @@ export function createMessageService(deps: MessageServiceDeps) {
     /** Counts the input tokens of a request without calling the model. */
     async countTokens(body: unknown, messageRequest: MessageRequest): Promise<TokenCount> {
       const { context } = messageRequest
-      const parsed = parseCountTokens(body, parseContextOf(messageRequest))
-      const { request, targets, recorded } = await resolveRequest(deps, parsed, context)
+      const parseContext = parseContextOf(messageRequest)
+      const { request, targets, recorded } = await resolveRequest(
+        deps,
+        (hostsWebSearch) => parseCountTokens(body, { ...parseContext, hostsWebSearch }),
+        context,
+      )
       const limitMs = config.tokens.patienceMs
       return tokenCounter.count(request, targets, { limitMs, context, ...recorded })
     },
   }
 }
 
+type ParsedRequest = Pick<ParsedMessage, 'request' | 'needs' | 'mcp' | 'webSearch'>
+
 /** Resolves the model, its targets and the files, and adds what an agent contributes. */
-async function resolveRequest(
+async function resolveRequest<Parsed extends ParsedRequest>(
   deps: Pick<MessageServiceDeps, 'modelResolver' | 'config' | 'requestFiles'>,
-  parsed: Pick<ParsedMessage, 'request' | 'needs' | 'mcp'>,
+  parse: (hostsWebSearch: boolean) => Parsed,
   context: RequestContext,
 ) {
-  const { model, agent } = await resolveModel(deps, parsed.request, context.principal)
+  const { principal } = context
+  const asSent = parse(false)
+  const { model, agent } = await resolveModel(deps, asSent.request, principal)
+  const hostsWebSearch = searchesHere(asSent.needs, model.targets, deps.config, principal.groups)
+  const parsed = hostsWebSearch ? parse(true) : asSent
   const isRelayed = agent === null
   const relaying = isRelayed && parsed.mcp.length > 0 ? model.targets.filter(isOfThisProtocol) : []
   const native = planNative(applyAgent(parsed.request, agent), {
@@ -168,7 +185,7 @@ async function resolveRequest(
     agentId: agent?.id ?? null,
     surface: 'messages' as const,
   }
-  return { ...native, request, model, agent, mcp, recorded }
+  return { ...native, parsed, request, model, agent, mcp, recorded }
 }
 
 async function resolveModel(
@@ -189,8 +206,14 @@ async function resolveModel(
 }
 
 /** An agent may have more tools, except those that need approval, which the protocol does not have. */
-function hostedRequestOf(mcp: readonly McpToolRequest[], agent: Agent | null): HostedToolRequest {
-  return withAgentTools({ ...noHostedTools, mcp }, agent, { approvals: false })
+function hostedRequestOf(resolved: {
+  parsed: Pick<ParsedMessage, 'webSearch'>
+  mcp: readonly McpToolRequest[]
+  agent: Agent | null
+}): HostedToolRequest {
+  const { parsed, mcp, agent } = resolved
+  const { webSearch } = parsed
+  return withAgentTools({ ...noHostedTools, mcp, webSearch }, agent, { approvals: false })
 }
 
 /** Upstreams of this protocol know `max_tokens: 0`, by which they only read the prompt into their cache. */

@@ -1,7 +1,9 @@
 import { quote } from '#api/read-object.ts'
 import { type ApprovedCall, type McpTool, mcpToolName } from '#hosted-tools/mcp/request.ts'
+import { webSearchName } from '#hosted-tools/web-search/request.ts'
+import { readEarlierResults, renderResults } from '#hosted-tools/web-search/results.ts'
 import type { RequestItem } from '#inference/request.ts'
-import { isRecord } from '#lib/json.ts'
+import { asRecord, isRecord } from '#lib/json.ts'
 import type { StoredItem } from '#responses/response.ts'
 import { fileSearchName } from '#retrieval/file-search/file-search.ts'
 import {
@@ -84,6 +86,8 @@ export class HostedItems {
         return this.#takeResponse(item, path)
       case 'file_search_call':
         return this.#takeSearch(item, path)
+      case 'web_search_call':
+        return takeWebSearch(item)
       default:
         return null
     }
@@ -149,6 +153,14 @@ export class HostedItems {
       if (request.state === 'approved') request.state = 'pending'
     }
   }
+}
+
+/** A web search that the gateway ran, if its results were kept; null for one of an upstream. */
+function takeWebSearch({ id, action, results }: StoredItem): RequestItem[] | null {
+  if (!Array.isArray(results)) return null
+  const args = JSON.stringify({ query: asRecord(action)['query'] })
+  const text = renderResults(readEarlierResults(results))
+  return [functionCall(id, webSearchName, args), result(id, text)]
 }
 
 function isModelOutput({ type, role }: StoredItem): boolean {

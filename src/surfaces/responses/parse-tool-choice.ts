@@ -1,24 +1,26 @@
 import { quote } from '#api/read-object.ts'
 import type { McpChoice, ServerTools } from '#hosted-tools/mcp/request.ts'
+import { isWebSearchType } from '#hosted-tools/web-search/request.ts'
 import type { Tool, ToolChoice, ToolName } from '#inference/request.ts'
+import type { HostedChoice } from '#inference/tool-loop/own-function.ts'
 import type { AppError } from '#lib/errors.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
-import type { FileSearchChoice } from '#retrieval/file-search/request.ts'
 import type { ParsedTools } from './parse-tools.ts'
 import { invalidField, readObject, readType } from './read-object.ts'
 import type { CreateResponse } from './schema/request.ts'
 import { allowedTools, mcpToolChoice, namedToolChoice } from './schema/tools.ts'
 
-/** What `tool_choice` says about the tools for the model, about MCP servers and about file search. */
+/** What `tool_choice` says about the tools for the model, about MCP servers and about searches. */
 type ParsedToolChoice = {
   model: ToolChoice
   mcp: McpChoice
-  fileSearch: FileSearchChoice
+  fileSearch: HostedChoice
+  webSearch: HostedChoice
   /** Why the choice cannot be kept without the native tools. */
   refusal?: AppError
 }
 
-const anyHosted = { mcp: { type: 'any' }, fileSearch: 'any' } as const
+const anyHosted = { mcp: { type: 'any' }, fileSearch: 'any', webSearch: 'any' } as const
 
 /** Parses `tool_choice`, which can only name tools of the request. */
 export function parseToolChoice(
@@ -45,6 +47,9 @@ export function parseToolChoice(
       if (given.fileSearch === null) throw unknownTool(type)
       return { ...anyHosted, model: { type: 'required' }, fileSearch: 'forced' }
     default: {
+      if (given.webSearch !== null && isWebSearchType(type)) {
+        return { ...anyHosted, model: { type: 'required' }, webSearch: 'forced' }
+      }
       const tool = given.native.find((native) => native.type === type)
       if (tool === undefined) throw unknownTool(type)
       const refusal = invalidField('tool_choice', `requires the tool ${quote(type)}`)
@@ -61,10 +66,14 @@ export function echoToolChoice(choice: string | JsonObject | undefined): string 
 }
 
 function parseMode(mode: 'none' | 'auto' | 'required', given: ParsedTools): ParsedToolChoice {
-  const { tools, mcp, fileSearch, native } = given
+  const { tools, mcp, fileSearch, webSearch, native } = given
   const model = { type: mode }
-  if (mode === 'none') return { model, mcp: { type: 'only', tools: [] }, fileSearch: 'forbidden' }
-  const isCallable = tools.length > 0 || mcp.length > 0 || fileSearch !== null
+  if (mode === 'none') {
+    const mcp = { type: 'only', tools: [] } as const
+    return { model, mcp, fileSearch: 'forbidden', webSearch: 'forbidden' }
+  }
+  const hasSearch = fileSearch !== null || webSearch !== null
+  const isCallable = tools.length > 0 || mcp.length > 0 || hasSearch
   if (mode === 'auto' || isCallable) return { model, ...anyHosted }
   if (native.length === 0) throw nothingToCall()
   return { model, ...anyHosted, refusal: nothingToCall() }
@@ -75,7 +84,8 @@ function parseAllowed(choice: JsonObject, given: ParsedTools): ParsedToolChoice 
   const allowed: ToolName[] = []
   const servers: ServerTools[] = []
   const native: JsonObject[] = []
-  let fileSearch: FileSearchChoice = 'forbidden'
+  let fileSearch: HostedChoice = 'forbidden'
+  let webSearch: HostedChoice = 'forbidden'
   for (const [index, entry] of tools.entries()) {
     const path = `tool_choice.tools[${index}]`
     const type = readType(entry, path)
@@ -83,12 +93,14 @@ function parseAllowed(choice: JsonObject, given: ParsedTools): ParsedToolChoice 
     if (isNamed) allowed.push(...findTools(entry, given, path).map(nameOf))
     else if (type === 'mcp') servers.push(findServer(entry, given, path))
     else if (type === 'file_search' && given.fileSearch !== null) fileSearch = 'listed'
+    else if (isWebSearchType(type) && given.webSearch !== null) webSearch = 'listed'
     else if (given.native.some((tool) => tool.type === type)) native.push(asRecord(entry))
     else throw unknownTool(type)
   }
-  const hosted = { mcp: { type: 'only', tools: servers }, fileSearch } as const
+  const hosted = { mcp: { type: 'only', tools: servers }, fileSearch, webSearch } as const
   const model = { type: 'allowed', mode, tools: allowed } as const
-  const isCallable = allowed.length > 0 || servers.length > 0 || fileSearch === 'listed'
+  const hasSearch = fileSearch === 'listed' || webSearch === 'listed'
+  const isCallable = allowed.length > 0 || servers.length > 0 || hasSearch
   if (native.length > 0) {
     const refusal = mode === 'required' && !isCallable ? { refusal: nothingToCall() } : {}
     return { model: { ...model, native }, ...hosted, ...refusal }

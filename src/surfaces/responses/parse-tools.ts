@@ -1,11 +1,13 @@
 import { quote } from '#api/read-object.ts'
 import type { McpToolRequest } from '#hosted-tools/mcp/request.ts'
+import { isWebSearchType, type WebSearchTool } from '#hosted-tools/web-search/request.ts'
 import type { CustomTool, FunctionTool, NativeTool, Tool } from '#inference/request.ts'
 import { deepFreeze } from '#lib/frozen.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import type { FileSearchTool } from '#retrieval/file-search/request.ts'
 import { parseFileSearchTool } from './parse-file-search.ts'
 import { echoMcpTool, parseMcpTool } from './parse-mcp.ts'
+import { parseWebSearchTool } from './parse-web-search.ts'
 import { invalidField, readObject, readType } from './read-object.ts'
 import type { ResponseEcho } from './schema/request.ts'
 import { customTool, functionTool, grammarFormat, namespaceTool } from './schema/tools.ts'
@@ -17,6 +19,8 @@ export type ParsedTools = {
   mcp: readonly McpToolRequest[]
   /** Null if the request has no file search. */
   fileSearch: FileSearchTool | null
+  /** Null if the request has no web search, or leaves it to the upstream. */
+  webSearch: WebSearchTool | null
   /** Tools that only upstreams of this protocol run, each with its path. */
   native: readonly (NativeTool & { path: string })[]
   echo: ResponseEcho['tools']
@@ -28,16 +32,25 @@ const noTools: ParsedTools = deepFreeze({
   tools: [],
   mcp: [],
   fileSearch: null,
+  webSearch: null,
   native: [],
   echo: [],
 })
 
-/** Parses `tools`. Tools of other types, known or not, are left to upstreams of this protocol. */
-export function parseTools(values: readonly unknown[], toolsMax: number): ParsedTools {
+/**
+ * Parses `tools`. Tools of other types, known or not, are left to upstreams of this protocol, also web
+ * searches unless `hostsWebSearch`.
+ */
+export function parseTools(
+  values: readonly unknown[],
+  toolsMax: number,
+  hostsWebSearch = false,
+): ParsedTools {
   if (values.length === 0) return noTools
   const tools: Tool[] = []
   const mcp: McpToolRequest[] = []
   let fileSearch: FileSearchTool | null = null
+  let webSearch: WebSearchTool | null = null
   const native: ParsedTools['native'][number][] = []
   const seen = new Set<string>()
 
@@ -63,6 +76,10 @@ export function parseTools(values: readonly unknown[], toolsMax: number): Parsed
     } else if (type === 'file_search' && parent === undefined) {
       if (fileSearch !== null) throw invalidField(`${path}.type`, '"file_search" is used twice')
       fileSearch = parseFileSearchTool(value, path)
+    } else if (hostsWebSearch && parent === undefined && isWebSearchType(type)) {
+      if (webSearch !== null)
+        throw invalidField(`${path}.type`, `${quote(type)} is a second search`)
+      webSearch = parseWebSearchTool(value, path)
     } else if (isRecord(value)) {
       native.push({ type, value, path, ...parent })
     }
@@ -76,6 +93,7 @@ export function parseTools(values: readonly unknown[], toolsMax: number): Parsed
     tools,
     mcp,
     fileSearch,
+    webSearch,
     native,
     echo: values.filter(isRecord).map(echoTool),
   }

@@ -28,6 +28,7 @@ import {
   type ResponseEcho,
   reasoningOptions,
 } from './schema/request.ts'
+import { includedResults } from './show.ts'
 
 export type ParsedCreate = {
   request: GenerationRequest
@@ -41,8 +42,8 @@ export type ParsedCreate = {
   asyncTools: readonly ToolName[]
   /** Whether reasoning items contain their encrypted payload (`include`). */
   includeSealed: boolean
-  /** Whether file searches contain their results (`include`). */
-  includeSearchResults: boolean
+  /** The types of items whose search results are included (`include`). */
+  includeSearchResults: readonly string[]
   compaction: CompactionRules
   echo: ResponseEcho
   needs: NativeNeeds
@@ -56,6 +57,8 @@ export type ParseContext = {
   history: History
   /** Of the principal. */
   seals: Seals
+  /** Whether the gateway runs web searches; by default they are left to the upstream. */
+  hostsWebSearch?: boolean
 }
 
 type ParseLimits = Pick<Config['limits'], 'inputCharsMax' | 'inputItemsMax' | 'toolsMax'>
@@ -68,7 +71,7 @@ type ParseLimits = Pick<Config['limits'], 'inputCharsMax' | 'inputItemsMax' | 't
  */
 export function parseCreateResponse(
   body: unknown,
-  { limits, history, seals }: ParseContext,
+  { limits, history, seals, hostsWebSearch }: ParseContext,
 ): ParsedCreate {
   refuseChatMessages(body)
   const create = readObject(createResponse, body, '')
@@ -83,7 +86,7 @@ export function parseCreateResponse(
   const { items } = parsedItems
   const chars = countChars(items) + (create.instructions?.length ?? 0)
   if (chars > limits.inputCharsMax) throw inputTooLong(limits.inputCharsMax)
-  const tools = parseTools(create.tools ?? [], limits.toolsMax)
+  const tools = parseTools(create.tools ?? [], limits.toolsMax, hostsWebSearch)
   const choice = parseToolChoice(create.tool_choice, tools)
   const text = parseText(create.text)
   const reasoning = parseReasoningOptions(create.reasoning)
@@ -118,6 +121,7 @@ export function parseCreateResponse(
         choice: choice.fileSearch,
         found: parsedItems.found,
       },
+      webSearch: { tool: tools.webSearch, choice: choice.webSearch },
     },
     storedInput: parsedItems.stored,
     asyncTools: tools.tools.some((tool) => tool.async)
@@ -126,7 +130,7 @@ export function parseCreateResponse(
     stream: create.stream ?? false,
     isInputOnly: create.generate === false,
     includeSealed: include.includes('reasoning.encrypted_content'),
-    includeSearchResults: include.includes('file_search_call.results'),
+    includeSearchResults: includedResults(include),
     compaction: {
       now: parsedItems.compactsNow,
       threshold: parseCompactThreshold(create.context_management ?? []),

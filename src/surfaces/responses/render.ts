@@ -26,7 +26,7 @@ export type RendererOptions = {
   createdAt: Date
   echo: ResponseEcho
   includeSealed: boolean
-  includeSearchResults: boolean
+  includeSearchResults: readonly string[]
   reasoningSeal: ReasoningSeal
   /** Of the request. */
   asyncTools?: readonly ToolName[]

@@ -23,7 +23,7 @@ import type { Collections } from '#retrieval/collections/create-collections.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
 import { logIgnored } from '#surfaces/log-ignored.ts'
-import { planNative } from '#surfaces/native-tools.ts'
+import { planNative, searchesHere } from '#surfaces/native-tools.ts'
 import { holdsFiles, type RequestFiles } from '#surfaces/request-files.ts'
 import { runGeneration } from '#surfaces/run-generation.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -84,7 +84,10 @@ export type ResponseServiceDeps = {
   runs: ResponseRuns
   history: HistorySources
   sealer: Sealer
-  config: Pick<Config, 'limits' | 'responses' | 'upstream' | 'unsupportedTools'>
+  config: Pick<
+    Config,
+    'limits' | 'responses' | 'upstream' | 'unsupportedTools' | 'webSearch' | 'mcpServer'
+  >
   log: Log
   now: () => Date
 }
@@ -192,19 +195,23 @@ async function planResponse(
     ? await loadHistory(deps.history, { ownerId, request: historyRequest, memory: turn })
     : noHistory
   const seals = createSeals(deps.sealer, ownerId)
-  const parsed = parseCreateResponse(body, { limits, history, seals })
-  const { echo } = parsed
+  const parseContext = { limits, history, seals }
+  const asSent = parseCreateResponse(body, parseContext)
+  const { echo } = asSent
   if (echo.background && turn !== undefined) {
     throw new AppError('invalid_request', noBackground, { param: 'background' })
   }
-  const link = linkHistory(parsed, history, { historyRequest, isInMemory })
+  const link = linkHistory(asSent, history, { historyRequest, isInMemory })
   if (echo.store) requireStorable(link.input, deps.config.responses.storedCharsMax)
   const { principal } = context
-  const { model: name } = parsed.request
+  const { model: name } = asSent.request
   const { model, agent } =
     deps.modelResolver.resolveKnown(principal, name) ??
     (await deps.modelResolver.resolve(principal, name))
   requireGenerates(model, name)
+  const parsed = searchesHere(asSent.needs, model.targets, deps.config, principal.groups)
+    ? parseCreateResponse(body, { ...parseContext, hostsWebSearch: true })
+    : asSent
   const native = planNative(applyAgent(parsed.request, agent), {
     needs: parsed.needs,
     targets: model.targets,

@@ -40,6 +40,7 @@ describe('the body', () => {
       thinkingDisplay: 'summarized',
       needs: { protocol: 'messages', tools: [], refusals: [], isRelayed: true },
       mcp: [],
+      webSearch: { tool: null, choice: 'any' },
       ignored: [],
     })
   })

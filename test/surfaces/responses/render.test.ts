@@ -30,7 +30,7 @@ const open = (stream: boolean, includeSealed: boolean) =>
     createdAt: new Date(0),
     echo,
     includeSealed,
-    includeSearchResults: true,
+    includeSearchResults: ['file_search_call'],
     reasoningSeal: openSeal,
     stream,
     framesBefore: 0,

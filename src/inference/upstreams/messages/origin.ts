@@ -12,7 +12,8 @@ const billingPrefix = 'x-anthropic-billing-header:'
 
 /**
  * The body as its client sent it, for an upstream of the same protocol. Only the model name is
- * replaced, thinking that Sluice sealed is unsealed, and call ids of other protocols are re-encoded.
+ * replaced, thinking that Sluice sealed is unsealed, results of searches that Sluice ran are
+ * dropped, and call ids of other protocols are re-encoded.
  */
 export function encodeOrigin(origin: RequestOrigin, target: OriginTarget): JsonObject {
   const { body } = origin
@@ -71,6 +72,8 @@ function encodeBlock(block: unknown, context: EncodeContext): unknown {
       return withLegalId(block, 'id')
     case 'tool_result':
       return withFiles(withLegalId(block, 'tool_use_id'), context)
+    case 'web_search_tool_result':
+      return withoutOtherResults(block, context)
     case 'image':
     case 'document':
       return withContent(block, context)
@@ -111,6 +114,17 @@ function encodeSealedThinking(
   const redacted = redactedData(opened.payload)
   const value = field === 'data' ? redacted : redacted === null ? opened.payload : null
   return value === null ? null : { ...block, [field]: value }
+}
+
+/** Without results of other searches than the upstream's own, whose content it could not decrypt. */
+function withoutOtherResults(block: JsonObject, { origin }: EncodeContext): JsonObject {
+  const { content } = block
+  if (!Array.isArray(content)) return block
+  const own = content.filter((result: unknown) => {
+    const sealed = isRecord(result) ? readString(result['encrypted_content']) : ''
+    return sealed !== '' && openSeal(origin, sealed) === 'foreign'
+  })
+  return own.length === content.length ? block : { ...block, content: own }
 }
 
 /** Thinking whose seal cannot be opened is treated as that of another upstream. */

@@ -53,7 +53,7 @@ const vendorTool = object(
   {
     $id: 'VendorTool',
     description:
-      'A tool that the protocol knows by its type. Upstreams of the same protocol get it as sent. For others, `bash_*`, `text_editor_*` and `memory_*`, which the client runs, become functions, and `tool_search_tool_*` makes every deferred tool visible; any other type is refused with `tool_not_supported`, or dropped if the operator says so (`unsupported_tools`).',
+      'A tool that the protocol knows by its type. Upstreams of the same protocol get it as sent. For others, `bash_*`, `text_editor_*` and `memory_*`, which the client runs, become functions, and `tool_search_tool_*` makes every deferred tool visible. `web_search_*` is run by the gateway if the operator has configured a search; any other type is refused with `tool_not_supported`, or dropped if the operator says so (`unsupported_tools`).',
   },
 )
 
@@ -113,6 +113,16 @@ export const metadataFields = object(
   { user_id: optional(string('Identifies the end user; upstreams get a hash of it.')) },
   { description: 'About the request.' },
 )
+
+/** A web search that the gateway runs. Only the fields that it honours; upstreams get the tool as sent. */
+export const webSearchTool = object({
+  type: Type.String(),
+  name: Type.String(),
+  allowed_domains: optional(arrayOf(Type.String(), 'Only pages of these domains.')),
+  blocked_domains: optional(arrayOf(Type.String(), 'No pages of these domains.')),
+  max_uses: optional(integerFrom(1, 'The most searches of the response.')),
+  user_location: optional(anyObject('`city`, `region`, `country` and `timezone` of the user.')),
+})
 
 export const mcpToolConfiguration = object({
   enabled: optional(boolean('Whether the server is used.')),

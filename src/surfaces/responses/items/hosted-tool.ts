@@ -77,7 +77,7 @@ export function openHostedTool(
       return done
     },
     item(_, form) {
-      const isWhole = form === 'stored' || includeSearchResults
+      const isWhole = form === 'stored' || includeSearchResults.includes(current.type)
       return { ...(isWhole ? current : withoutSearchResults(current)), id }
     },
   }

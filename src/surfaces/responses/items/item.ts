@@ -28,7 +28,7 @@ export type ItemContext = {
   /** Whether the client requested encrypted reasoning. */
   includeSealed: boolean
   /** Whether the client requested the results of file searches. */
-  includeSearchResults: boolean
+  includeSearchResults: readonly string[]
   reasoningSeal: ReasoningSeal
   /** The tools whose calls are marked as asynchronous. */
   asyncTools?: readonly ToolName[]

@@ -178,6 +178,19 @@ export const fileSearchTool = object(
   },
 )
 
+export const webSearchFilters = object({
+  allowed_domains: optional(
+    arrayOf(Type.String(), 'Only pages of these domains and their subdomains.'),
+  ),
+})
+
+/** A web search that the gateway runs. Only the fields that it honours; upstreams get the tool as sent. */
+export const webSearchTool = object({
+  type: Type.String(),
+  filters: optional(webSearchFilters),
+  user_location: optional(anyObject('`city`, `region`, `country` and `timezone` of the user.')),
+})
+
 const known: readonly TObject[] = [functionTool, customTool, namespaceTool, mcpTool, fileSearchTool]
 
 export const tool: TSchema = Type.Union(
@@ -186,7 +199,7 @@ export const tool: TSchema = Type.Union(
     ofOtherType(known, {
       $id: 'OtherTool',
       description:
-        'A tool that an upstream runs, such as `web_search`. Upstreams of this protocol get it as sent; with other models it is refused with `tool_not_supported`, or dropped if the operator says so (`unsupported_tools`).',
+        'A tool that an upstream runs, such as `web_search`. Upstreams of this protocol get it as sent. With other models the gateway runs `web_search` itself if the operator has configured one; any other is refused with `tool_not_supported`, or dropped if the operator says so (`unsupported_tools`).',
     }),
   ],
   { $id: 'Tool' },
