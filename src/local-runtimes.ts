@@ -91,9 +91,9 @@ export function localRuntimes(config: Config): readonly LocalRuntime[] {
       command: 'voice install',
       package: flite.packageName,
       version: flite.packageVersion,
-      license: 'BSD-4-Clause; the MP3 encoder LGPL-2.0-or-later',
-      bytes: 25_000_000,
-      downloadBytes: 25_000_000,
+      license: 'BSD-4-Clause; encoders: MIT with LAME (LGPL-2.0-or-later), libopus (BSD-3-Clause)',
+      bytes: 26_000_000,
+      downloadBytes: 26_000_000,
       folder: fliteFolder(config),
       packages: flite.packages,
       installedVersion:

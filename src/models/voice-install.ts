@@ -14,8 +14,8 @@ import { fliteFolder } from './flite-config.ts'
 const usage = `
 Usage: ${commandLine('voice install')}
 
-Installs Flite with its English voices (BSD) and an MP3 encoder (LAME, LGPL) into the data folder, and
-verifies them.`
+Installs Flite with its English voices (BSD) and encoders for MP3 (LAME, LGPL) and Opus (BSD) into the
+data folder, and verifies them.`
 
 /** The command `voice install`. */
 export async function installVoice(args: readonly string[]): Promise<number> {

@@ -1,11 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { readFileSync, symlinkSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
 import OpenAI from 'openai'
 import { asRecord } from '#lib/json.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
-import { childrenOf } from '#test/support/process.ts'
+import { childrenOf, temporaryFolder } from '#test/support/process.ts'
+import {
+  lacksWhisper,
+  plainWords,
+  speechRuntime,
+  tinyWhisper,
+} from '#test/support/whisper-weights/tiny-whisper.ts'
 
 /** A folder with Flite, as `.ci/voice` installs it. */
 const installed = process.env['SLUICE_TEST_VOICE']
@@ -83,6 +90,9 @@ describe.skipIf(installed === undefined)('a gateway with the local voice', () =>
     expect([bytes[0], (bytes[1] ?? 0) & 0xe0]).toEqual([0xff, 0xe0])
     // 64 kbit/s, and at most a few frames of padding.
     expect(Math.abs(bytes.length / 8 - durationMs)).toBeLessThan(250)
+    const opus = await speech(gateway, { response_format: 'opus' })
+    expect(opus.headers.get('content-type')).toBe('audio/ogg')
+    expect(Math.abs(opusMs(Buffer.from(await opus.arrayBuffer())) - durationMs)).toBeLessThan(1)
     const fast = await (await speech(gateway, { response_format: 'wav', speed: 2 })).arrayBuffer()
     expect(fast.byteLength / wav.length).toBeLessThan(0.7)
   })
@@ -90,6 +100,7 @@ describe.skipIf(installed === undefined)('a gateway with the local voice', () =>
   test.each([
     ['voice', { voice: 'alloy' }],
     ['response_format', { response_format: 'aac' }],
+    ['response_format', { response_format: 'flac' }],
     ['input', { input: '。。。' }],
   ])('a request that it cannot fulfil is refused with %s as param', async (param, body) => {
     const response = await speech(gateway, body)
@@ -113,6 +124,42 @@ describe.skipIf(installed === undefined)('a gateway with the local voice', () =>
     expect((await speech(gateway, {})).status).toBe(200)
   })
 })
+
+test.skipIf(installed === undefined || lacksWhisper)(
+  'a speech model recognises the words, in every format of files',
+  async () => {
+    const data = temporaryFolder()
+    symlinkSync(speechRuntime, join(data, 'sherpa'))
+    const gateway = await startGateway({
+      data,
+      environment: { SLUICE_FLITE_PACKAGE: installed ?? '' },
+      engine: [{ name: 'whisper', kind: 'local', model: tinyWhisper, openMs: 60_000 }],
+    })
+    await gateway.deps.catalogue.asked()
+    const input = 'The quick brown fox jumps over the lazy dog. Please close the door.'
+    for (const format of ['opus', 'mp3', 'wav']) {
+      const spoken = await speech(gateway, { input, response_format: format })
+      const form = new FormData()
+      form.append('model', 'stt')
+      form.append('language', 'en')
+      form.append('file', new File([await spoken.arrayBuffer()], `speech.${format}`))
+      const body = { method: 'POST', body: form }
+      const { text } = asRecord(
+        await (await gateway.request('/v1/audio/transcriptions', body)).json(),
+      )
+      expect([format, plainWords(String(text)).trim()]).toEqual([format, plainWords(input)])
+    }
+    await gateway.stop()
+  },
+)
+
+/** The duration that the positions of an Ogg Opus file tell (RFC 7845, 4). */
+function opusMs(file: Buffer): number {
+  const preSkip = file.readUInt16LE(file.indexOf('OpusHead') + 10)
+  const last = file.lastIndexOf('OggS')
+  expect(file.readUInt8(last + 5)).toBe(4)
+  return (Number(file.readBigInt64LE(last + 6)) - preSkip) / 48
+}
 
 /** A client that stops reading after the first bytes; far more audio follows than sockets buffer. */
 async function holdSpeech(gateway: Gateway, body: object): Promise<Socket> {

@@ -1,3 +1,4 @@
+import { oggChecksum, oggChecksumAt } from '#lib/ogg-checksum.ts'
 import { createByteReader } from './byte-reader.ts'
 import { AudioError, type AudioFaults, countCorrupt, createGarbageCounter } from './decoder.ts'
 import { dropUntil } from './drop-until.ts'
@@ -193,7 +194,7 @@ function createOggPages(faults: AudioFaults): (bytes: Uint8Array) => Iterable<Og
       if (length === null) return
       const page = length === 0 ? null : reader.peek(length)
       if (page === null && length !== 0) return
-      if (page !== null && checksum(page) === storedChecksum(page)) {
+      if (page !== null && oggChecksum(page) === storedChecksum(page)) {
         garbage.found()
         yield readPage(page)
         reader.drop(length)
@@ -231,24 +232,6 @@ function readPage(page: Uint8Array) {
   }
 }
 
-const checksumAt = 22
-
 function storedChecksum(page: Uint8Array): number {
-  return new DataView(page.buffer, page.byteOffset + checksumAt, 4).getUint32(0, true)
+  return new DataView(page.buffer, page.byteOffset + oggChecksumAt, 4).getUint32(0, true)
 }
-
-/** CRC-32 with the polynomial 04c11db7, unreflected, over the page with its checksum as zeros. */
-function checksum(page: Uint8Array): number {
-  let crc = 0
-  for (let at = 0; at < page.length; at++) {
-    const byte = at >= checksumAt && at < checksumAt + 4 ? 0 : (page[at] as number)
-    crc = (crc << 8) ^ (crcTable[((crc >>> 24) ^ byte) & 0xff] as number)
-  }
-  return crc >>> 0
-}
-
-const crcTable = Int32Array.from({ length: 256 }, (_, index) => {
-  let crc = index << 24
-  for (let bit = 0; bit < 8; bit++) crc = crc & 0x80000000 ? (crc << 1) ^ 0x04c11db7 : crc << 1
-  return crc
-})

@@ -39,6 +39,7 @@ const retryAfterS = 5
 
 const contentTypes: Readonly<Record<OutputFormat, string>> = {
   mp3: 'audio/mpeg',
+  opus: 'audio/ogg',
   wav: 'audio/wav',
   pcm: 'audio/pcm',
 }

