@@ -69,6 +69,13 @@ export type RunningJob = {
 export type JobTimings = {
   /** A job whose lease was not renewed for this long is claimed by another worker. */
   readonly leaseMs: number
+  /** The same for a job of a worker without a connection to the database, which is dead. */
+  readonly lostAfterMs: number
+  /**
+   * How long this worker must have reached the database before it considers others dead: after an outage, all
+   * get time to connect.
+   */
+  readonly settleMs: number
   /** Interval of the poll for jobs whose notification was lost. */
   readonly pollMs: number
   /** How long `close` waits for running jobs. */
@@ -76,7 +83,7 @@ export type JobTimings = {
 }
 
 export type JobsDeps = {
-  database: Pick<Database, 'drizzle' | 'listen' | 'notifyOnCommit'>
+  database: Pick<Database, 'drizzle' | 'processName' | 'listen' | 'notifyOnCommit'>
   log: Pick<Log, 'debug' | 'warn' | 'error'>
   timings?: Partial<JobTimings>
   /** Absent: jobs have no spans. */
@@ -84,9 +91,15 @@ export type JobsDeps = {
   onAttempted?: OnAttempted
 }
 
-const defaultTimings: JobTimings = { leaseMs: 30_000, pollMs: 2_000, closeWaitMaxMs: 10_000 }
-/** A lease survives three failed renewals. */
-const renewalsPerLease = 4
+const defaultTimings: JobTimings = {
+  leaseMs: 30_000,
+  lostAfterMs: 5_000,
+  settleMs: 5_000,
+  pollMs: 2_000,
+  closeWaitMaxMs: 10_000,
+}
+/** A worker that loses its connection for a moment has renewed its leases shortly before. */
+const renewalsPerLease = 12
 /** Jobs that one worker claims at a time, so that the others get their share. */
 const claimBatchMax = 16
 const channel = 'jobs'
@@ -106,7 +119,22 @@ export async function createJobs(deps: JobsDeps) {
     onEnded: () => polling.soon(),
   })
 
+  let reachedSince: number | null = performance.now()
+  const leaseTimes = () => {
+    const isSettled = reachedSince !== null && performance.now() - reachedSince >= timings.settleMs
+    return { leaseMs: timings.leaseMs, lostAfterMs: isSettled ? timings.lostAfterMs : null }
+  }
+
   async function poll() {
+    try {
+      await claimAll()
+      reachedSince ??= performance.now()
+    } catch (error) {
+      reachedSince = null
+      throw error
+    }
+  }
+  async function claimAll() {
     for (const [queue, handler] of handlers) {
       let isMore = true
       while (isMore && handlers.has(queue)) isMore = await claim(queue, handler)
@@ -120,12 +148,12 @@ export async function createJobs(deps: JobsDeps) {
     const { laneJobsMax = null } = handler
     const claimed =
       laneJobsMax === null
-        ? await store.claim(queue, free, timings.leaseMs)
+        ? await store.claim(queue, free, leaseTimes())
         : await store.claimByLane(queue, {
             countMax: free,
             laneJobsMax,
             busyLanes,
-            leaseMs: timings.leaseMs,
+            times: leaseTimes(),
           })
     for (const job of claimed) runner.start({ queue, handler, job })
     return claimed.length === free

@@ -10,10 +10,16 @@ type LaneClaim = {
   readonly laneJobsMax: number
   /** The lanes of this worker's running jobs, each once per job. */
   readonly busyLanes: readonly string[]
-  readonly leaseMs: number
+  readonly times: LeaseTimes
 }
 
-/** A lease of this worker; each claim of a job has a new id. */
+type LeaseTimes = {
+  readonly leaseMs: number
+  /** The age of a renewal after which a worker without a connection is dead; null: not now. */
+  readonly lostAfterMs: number | null
+}
+
+/** A lease of this worker, whose claim tells by which; each claim of a job has a new id. */
 export type JobLease = { readonly id: string; readonly claim: string }
 
 export type ClaimedJob = JobLease & {
@@ -33,11 +39,26 @@ export type JobStore = ReturnType<typeof createJobStore>
  * The job table. Times are the database's, because the clocks of replicas may differ. Every
  * statement names the claim, so a worker that lost its lease changes nothing.
  */
-export function createJobStore({ drizzle }: Pick<Database, 'drizzle'>) {
-  const isDue = sql`run_at <= now() and (locked_until is null or locked_until < now())`
+export function createJobStore({
+  drizzle,
+  processName,
+}: Pick<Database, 'drizzle' | 'processName'>) {
+  const ownMark = markOf(processName)
+  /** A worker that was killed has no connection at once; one that is suspended keeps its own. */
+  const isLost = ({ leaseMs, lostAfterMs }: LeaseTimes) =>
+    lostAfterMs === null
+      ? sql`false`
+      : sql`(locked_until < ${later(leaseMs - lostAfterMs)}
+          and substr(locked_by::text, 15, 1) = '8' and left(locked_by::text, 13) <> ${ownMark}
+          and not exists (
+            select 1 from pg_stat_activity
+            where left(md5(application_name), 8) || '-' || substr(md5(application_name), 9, 4)
+              = left(locked_by::text, 13)))`
+  const isDue = (times: LeaseTimes) =>
+    sql`run_at <= now() and (locked_until is null or locked_until < now() or ${isLost(times)})`
   const isHeld = ({ id, claim }: JobLease) => sql`id = ${id}::uuid and locked_by = ${claim}::uuid`
-  async function claimDue(due: SQL, leaseMs: number): Promise<ClaimedJob[]> {
-    const claim = crypto.randomUUID()
+  async function claimDue(due: SQL, { leaseMs }: LeaseTimes): Promise<ClaimedJob[]> {
+    const claim = claimOf(ownMark)
     const rows = await drizzle.execute<ClaimedRow>(sql`
       with due as (${due}),
       claimed as (
@@ -71,12 +92,12 @@ export function createJobStore({ drizzle }: Pick<Database, 'drizzle'>) {
         on conflict (queue, key) do update set again = true where job.locked_by is not null`)
     },
 
-    /** Claims due jobs and jobs with an expired lease, oldest first. */
-    claim: (queue: string, countMax: number, leaseMs: number): Promise<ClaimedJob[]> =>
+    /** Claims due jobs and those of dead workers or with an expired lease, oldest first. */
+    claim: (queue: string, countMax: number, times: LeaseTimes): Promise<ClaimedJob[]> =>
       claimDue(
-        sql`select id from ${job} where queue = ${queue} and ${isDue}
+        sql`select id from ${job} where queue = ${queue} and ${isDue(times)}
           order by run_at, id limit ${countMax}::integer for update skip locked`,
-        leaseMs,
+        times,
       ),
 
     /**
@@ -85,7 +106,7 @@ export function createJobStore({ drizzle }: Pick<Database, 'drizzle'>) {
      */
     claimByLane: (
       queue: string,
-      { countMax, laneJobsMax, busyLanes, leaseMs }: LaneClaim,
+      { countMax, laneJobsMax, busyLanes, times }: LaneClaim,
     ): Promise<ClaimedJob[]> =>
       claimDue(
         sql`select id from ${job} where id in (
@@ -105,12 +126,12 @@ export function createJobStore({ drizzle }: Pick<Database, 'drizzle'>) {
             select id, run_at, row_number() over (order by run_at, id) + coalesce(busy.jobs, 0) as turn
             from (
               select id, run_at from ${job}
-              where queue = ${queue} and job.lane = lanes.lane and ${isDue}
+              where queue = ${queue} and job.lane = lanes.lane and ${isDue(times)}
               order by run_at, id limit ${laneJobsMax}::integer) oldest) first
           where lanes.lane is not null and first.turn <= ${laneJobsMax}::integer
           order by first.turn, random() limit ${countMax}::integer)
-        and ${isDue} for update skip locked`,
-        leaseMs,
+        and ${isDue(times)} for update skip locked`,
+        times,
       ),
 
     /** Renews leases; returns those that this worker still holds. */
@@ -185,4 +206,15 @@ function parsed(text: string | null): TraceContext | null {
   return end === -1
     ? parseTraceContext(text, null)
     : parseTraceContext(text.slice(0, end), text.slice(end + 1))
+}
+
+/** The beginning of the claims of a worker, by the name of its connections. */
+function markOf(processName: string): string {
+  const hash = new Bun.CryptoHasher('md5').update(processName).digest('hex')
+  return `${hash.slice(0, 8)}-${hash.slice(8, 12)}`
+}
+
+/** A UUID of version 8, whose bits an application may define. Versions before this one made random ones. */
+function claimOf(mark: string): string {
+  return mark + crypto.randomUUID().slice(mark.length).replace(/^-4/, '-8')
 }

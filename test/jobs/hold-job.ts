@@ -13,7 +13,7 @@ const database = await openDatabase({
   connectionsMax: 2,
   log: quietLog,
 })
-const jobs = await createJobs({ database, log: quietLog, timings: { leaseMs: 1_000 } })
+const jobs = await createJobs({ database, log: quietLog, timings: { leaseMs: 3_600_000 } })
 await database.drizzle.transaction(async (transaction) => {
   for (const payload of ['held', 'waiting']) {
     await jobs.add(transaction, { queue: 'q', key: null, payload })

@@ -110,7 +110,7 @@ describe('a lease', () => {
 })
 
 describe('a killed worker', () => {
-  test('loses no job: another worker runs it', async () => {
+  test('loses no job: another worker runs it at once, long before the lease expires', async () => {
     const place = await createTestPlace()
     places.push(place)
     const child = Bun.spawn(
@@ -127,12 +127,23 @@ describe('a killed worker', () => {
     child.kill('SIGKILL')
     await child.exited
     const database = await openDatabase({ ...place, connectionsMax: 2, log: quietLog })
-    const jobs = await createJobs({ database, log: quietLog, timings: { pollMs: 50 } })
+    const timings = { leaseMs: 3_600_000, lostAfterMs: 100, pollMs: 50 }
     const done: unknown[] = []
-    jobs.process(
-      'q',
-      handlerOf(({ payload, attempt }) => void done.push([payload, attempt]), { attemptsMax: 3 }),
-    )
+    const startWith = async (settleMs: number) => {
+      const jobs = await createJobs({ database, log: quietLog, timings: { ...timings, settleMs } })
+      jobs.process(
+        'q',
+        handlerOf(({ payload, attempt }) => void done.push([payload, attempt]), { attemptsMax: 3 }),
+      )
+      return jobs
+    }
+    // After an outage of the database, others may not have connected yet.
+    const unsettled = await startWith(3_600_000)
+    await eventually('the waiting job is done', () => done.length === 1)
+    await Bun.sleep(300)
+    expect(done).toEqual([['waiting', 1]])
+    await unsettled.close()
+    const jobs = await startWith(0)
     const left = async () => (await database.drizzle.execute('select id from job')).length
     await eventually('all jobs are done', async () => (await left()) === 0)
     expect(done.toSorted()).toEqual([
@@ -143,6 +154,38 @@ describe('a killed worker', () => {
     await database.close()
   })
 })
+
+test.skipIf(serverUrl === undefined)(
+  'a connected worker keeps its jobs though it renews no lease, and one of an earlier version too',
+  async () => {
+    const ran: unknown[] = []
+    const leaseMs = 3_600_000
+    const suspended = await fixture.start({ leaseMs })
+    suspended.process(
+      'q',
+      handlerOf(({ signal }) => untilAborted(signal), { concurrencyMax: 2 }),
+    )
+    for (const payload of ['own', 'earlier']) await fixture.add('q', { key: payload, payload })
+    await eventually('both run', async () => (await fixture.rows()).every((row) => row.is_held))
+    await fixture.database.drizzle.execute(
+      `update job set locked_by = '${crypto.randomUUID()}' where key = 'earlier'`,
+    )
+    const { place } = fixture.database
+    const database = await openDatabase({ ...place, connectionsMax: 2, log: quietLog })
+    const timings = { leaseMs, lostAfterMs: 0, settleMs: 0, pollMs: 20 }
+    const other = await createJobs({ database, log: quietLog, timings })
+    other.process(
+      'q',
+      handlerOf(({ payload }) => void ran.push(payload)),
+    )
+    await fixture.add('q', { key: 'new', payload: 'new' })
+    await eventually('the other worker runs', () => ran.length > 0)
+    await Bun.sleep(300)
+    expect(ran).toEqual(['new'])
+    await other.close()
+    await database.close()
+  },
+)
 
 describe.skipIf(serverUrl === undefined)('a database outage', () => {
   test('aborts no job: completions are recorded after it', async () => {
