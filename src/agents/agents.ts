@@ -22,6 +22,8 @@ export type AgentDefinition = {
   /** Ids of the collections to search; some may be deleted since. */
   readonly collections: readonly string[]
   readonly sampling: AgentSampling
+  /** How its answers are spoken; null: it has no voice. */
+  readonly speech: AgentSpeech | null
   readonly visibility: Visibility
 }
 
@@ -53,6 +55,14 @@ export type AgentSampling = {
   readonly frequencyPenalty: number | null
   readonly maxOutputTokens: number | null
   readonly reasoningEffort: string | null
+}
+
+/** A model of mode `speak`, with the voice and manner of `POST /v1/audio/speech`. */
+export type AgentSpeech = {
+  readonly model: string
+  readonly voice: string
+  readonly speed: number | null
+  readonly instructions: string | null
 }
 
 /** Who may see and call the agent besides its owner. Users are token subjects. */

@@ -1,7 +1,13 @@
 import { asRecord, isRecord, withoutNulls } from '#lib/json.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { refused, refusedBySchema, unknownField } from '#lib/unprocessable.ts'
-import type { AgentDefinition, AgentSampling, AgentTool, Visibility } from './agents.ts'
+import type {
+  AgentDefinition,
+  AgentSampling,
+  AgentSpeech,
+  AgentTool,
+  Visibility,
+} from './agents.ts'
 import { type AgentFields, agentBody, collectionsMax, toolsMax } from './schema.ts'
 
 /** Returns the catalogue's name of a model that generates text. */
@@ -18,6 +24,7 @@ export const emptyDefinition: Omit<AgentDefinition, 'name' | 'model'> = {
   tools: [],
   collections: [],
   sampling: parseSampling({}),
+  speech: null,
   visibility: { kind: 'owner' },
 }
 
@@ -64,11 +71,12 @@ function validateBody(body: unknown): { fields: AgentFields; nulls: ReadonlySet<
   const unknown = nulls.find((name) => !Object.hasOwn(agentBody.properties, name))
   if (unknown !== undefined) throw unknownField(unknown)
   const fields = withoutNulls(body)
-  const { tools, sampling, visibility } = fields
+  const { tools, sampling, speech, visibility } = fields
   if (Array.isArray(tools) && tools.length <= toolsMax) {
     fields['tools'] = tools.map(withoutNullFields)
   }
   if (isRecord(sampling)) fields['sampling'] = withoutNulls(sampling)
+  if (isRecord(speech)) fields['speech'] = withoutNulls(speech)
   if (isRecord(visibility)) fields['visibility'] = withoutNulls(visibility)
   if (checker.check(fields)) return { fields, nulls: new Set(nulls) }
   throw refusedBySchema(checker.firstError(fields))
@@ -82,10 +90,9 @@ function withoutNullFields(tool: unknown, index: number): unknown {
   throw refused(param, `"${param}" must be "function" or "mcp".`)
 }
 
-function parseFields(
-  { name, description, model, instructions, collections, tools, sampling, visibility }: AgentFields,
-  knownModel: KnownModel,
-): Partial<AgentDefinition> {
+function parseFields(fields: AgentFields, knownModel: KnownModel): Partial<AgentDefinition> {
+  const { name, description, model, instructions, collections, tools } = fields
+  const { sampling, speech, visibility } = fields
   return {
     ...(name === undefined ? {} : { name: parseLine(name, 'name') }),
     ...(description === undefined ? {} : { description }),
@@ -94,6 +101,7 @@ function parseFields(
     ...(tools === undefined ? {} : { tools: parseTools(tools) }),
     ...(collections === undefined ? {} : { collections: parseReferences(collections) }),
     ...(sampling === undefined ? {} : { sampling: parseSampling(sampling) }),
+    ...(speech === undefined ? {} : { speech: parseSpeech(speech) }),
     ...(visibility === undefined ? {} : { visibility: parseVisibility(visibility) }),
   }
 }
@@ -133,6 +141,17 @@ function parseSampling(fields: NonNullable<AgentFields['sampling']>): AgentSampl
     frequencyPenalty: fields.frequency_penalty ?? null,
     maxOutputTokens: fields.max_output_tokens ?? null,
     reasoningEffort: fields.reasoning_effort ?? null,
+  }
+}
+
+/** The model is found when the agent speaks: it may be restarted or renamed meanwhile. */
+function parseSpeech(fields: NonNullable<AgentFields['speech']>): AgentSpeech {
+  const { model, voice, speed = null, instructions = null } = fields
+  return {
+    model: parseLine(model, 'speech.model'),
+    voice: parseLine(voice, 'speech.voice'),
+    speed,
+    instructions,
   }
 }
 

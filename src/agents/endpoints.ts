@@ -228,6 +228,7 @@ const newAgentExample = {
   instructions: 'Answer in the language of the question, and cite the clause.',
   collections: [],
   sampling: { temperature: 0.2 },
+  speech: { model: 'kokoro', voice: 'af_heart' },
   visibility: { kind: 'everyone' },
 }
 
@@ -239,6 +240,7 @@ const agentExample = {
   description: newAgentExample.description,
   model: newAgentExample.model,
   status: 'ready',
+  can_speak: true,
   is_owner: true,
   is_editable: true,
   created_at: instantExample,
@@ -255,6 +257,7 @@ const agentExample = {
     max_output_tokens: null,
     reasoning_effort: null,
   },
+  speech: { ...newAgentExample.speech, speed: null, instructions: null },
   visibility: newAgentExample.visibility,
 }
 

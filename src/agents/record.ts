@@ -35,6 +35,13 @@ const agentSampling = Type.Object(
   { description: 'Defaults for requests; null: the default of the model.' },
 )
 
+const agentSpeech = Type.Object({
+  model: Type.String({ description: 'A model of mode `speak`.' }),
+  voice: Type.String(),
+  speed: numberOrNull(),
+  instructions: nullable(Type.String(), 'How to speak.'),
+})
+
 const agentVisibility = Type.Union(
   [
     Type.Object({ kind: Type.Union([Type.Literal('owner'), Type.Literal('everyone')]) }),
@@ -56,6 +63,7 @@ const definitionFields = {
     { description: 'The collections to search.' },
   ),
   sampling: agentSampling,
+  speech: nullable(agentSpeech, 'How its answers are spoken; null: it has no voice.'),
   visibility: agentVisibility,
 }
 const agentDefinition = Type.Object(definitionFields)
@@ -72,6 +80,9 @@ export const agentRecord = Type.Object(
       'The model that it is based on; null if you may neither use it nor change the agent.',
     ),
     status: oneOf(['ready', 'model_unavailable'], 'Whether its model is available.'),
+    can_speak: Type.Boolean({
+      description: 'Whether `POST /v1/audio/speech` takes it as `agent`.',
+    }),
     is_owner: Type.Boolean({ description: 'Whether you own it.' }),
     is_editable: Type.Boolean({
       description:
@@ -106,6 +117,7 @@ export function renderAgent(agent: Agent, view: AgentView): AgentRecord {
     description: agent.description,
     model: view.isReady || view.isEditable ? agent.model : null,
     status: view.isReady ? 'ready' : 'model_unavailable',
+    can_speak: agent.speech !== null,
     is_owner: view.isOwner,
     is_editable: view.isEditable,
     created_at: agent.createdAt.toISOString(),
@@ -120,6 +132,7 @@ function renderDefinition(agent: Agent, { collectionNames }: AgentView): Definit
     tools: agent.tools.map(renderTool),
     collections: agent.collections.map((id) => ({ id, name: collectionNames.get(id) ?? null })),
     sampling: renderSampling(agent.sampling),
+    speech: agent.speech,
     visibility: agent.visibility,
   }
 }

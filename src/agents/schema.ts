@@ -22,6 +22,7 @@ export const collectionsMax = 32
 /** Groups or users that an agent is shared with. */
 const sharedWithMax = 100
 const itemCharsMax = 256
+const speechInstructionsCharsMax = 4_096
 /** A subject and a name. */
 const referenceCharsMax = 512
 
@@ -48,6 +49,16 @@ const sampling = strict(
     reasoning_effort: Type.Optional(oneOf(efforts, 'The effort of reasoning models.')),
   },
   { description: 'Defaults for requests; absent: the default of the model.' },
+)
+
+const speech = strict(
+  {
+    model: nonEmpty(modelCharsMax, { description: 'A model of mode `speak`.' }),
+    voice: nonEmpty(itemCharsMax, { description: 'A voice that the model knows.' }),
+    speed: Type.Optional(range(0.25, 4)),
+    instructions: Type.Optional(text(speechInstructionsCharsMax, 'How to speak.')),
+  },
+  { description: 'How its answers are spoken: `POST /v1/audio/speech` with `agent`.' },
 )
 
 const visibility = strict(
@@ -118,6 +129,7 @@ const agentFields = {
     }),
   ),
   sampling: Type.Optional(sampling),
+  speech: Type.Optional(speech),
   visibility: Type.Optional(visibility),
 }
 
@@ -131,6 +143,7 @@ const documentedFields = {
     Type.Array(Type.Union([withNulls(functionTool), withNulls(mcpTool)]), toolsOptions),
   ),
   sampling: Type.Optional(withNulls(sampling)),
+  speech: Type.Optional(withNulls(speech)),
   visibility: Type.Optional(withNulls(visibility)),
 }
 export const agentChange = withNulls(strict(documentedFields, { $id: 'AgentChange' }))

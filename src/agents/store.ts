@@ -183,9 +183,19 @@ export function createAgents(
 
 function auditedFields(definition: AgentDefinition | undefined): JsonObject | null {
   if (definition === undefined) return null
-  const { name, description, model, instructions, tools, collections, sampling, visibility } =
-    definition
-  return { name, description, model, instructions, tools, collections, sampling, visibility }
+  const { name, description, model, instructions, tools, collections } = definition
+  const { sampling, speech, visibility } = definition
+  return {
+    name,
+    description,
+    model,
+    instructions,
+    tools,
+    collections,
+    sampling,
+    speech,
+    visibility,
+  }
 }
 
 /** A group that is created later must not inherit an agent. */
@@ -246,5 +256,6 @@ function rowOf({ id, ownerId, createdAt, updatedAt, ...definition }: Agent): New
 
 function agentOf({ id, ownerId, createdAt, updatedAt, definition, collectionIds }: Row): Agent {
   const collections = collectionIds
-  return { ...JSON.parse(definition), collections, id, ownerId, createdAt, updatedAt }
+  // Versions before this one stored no speech.
+  return { speech: null, ...JSON.parse(definition), collections, id, ownerId, createdAt, updatedAt }
 }

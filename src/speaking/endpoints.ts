@@ -5,7 +5,9 @@ import { streamEvents } from '#http/event-stream.ts'
 import { toLine } from '#http/frame-text.ts'
 import { setRateLimitHeaders } from '#http/rate-limit-headers.ts'
 import type { Inference } from '#inference/inference.ts'
-import type { SpokenAudio } from '#inference/speak.ts'
+import type { SpeakInput, SpokenAudio } from '#inference/speak.ts'
+import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { Limits } from '#limits/admission.ts'
 import type { ModelResolver } from '#models/model-resolver.ts'
 import {
@@ -18,7 +20,7 @@ import {
 
 export type SpeakingDeps = {
   readonly inference: Pick<Inference, 'speak'>
-  readonly modelResolver: Pick<ModelResolver, 'resolveMode'>
+  readonly modelResolver: Pick<ModelResolver, 'resolve' | 'resolveMode'>
   readonly limits: Pick<Limits, 'rateLimits'>
   readonly config: Pick<Config, 'speech' | 'stream'>
 }
@@ -75,9 +77,10 @@ input tokens, and the seconds of \`wav\` and \`pcm\`.`,
       },
       async handle({ body, context, set }) {
         const { principal } = context
-        const { id, targets } = await modelResolver.resolveMode(principal, body.model, 'speak')
+        const { model, input } = await withAgent(modelResolver, body, principal)
+        const { id, targets } = await modelResolver.resolveMode(principal, model, 'speak')
         const call = { context, targets, modelId: id }
-        const spoken = await inference.speak(call, body.model, body.input)
+        const spoken = await inference.speak(call, model, input)
         // A client that disconnects before the body is read does not cancel the stream.
         const abandon = () => void spoken.bytes.return()
         context.signal.addEventListener('abort', abandon, { once: true })
@@ -87,6 +90,31 @@ input tokens, and the seconds of \`wav\` and \`pcm\`.`,
       },
     }),
   ]
+}
+
+/** The request with what its agent says. Throws `invalid_request` for an agent without a voice. */
+async function withAgent(
+  modelResolver: Pick<ModelResolver, 'resolve'>,
+  { agent: name, model, voice, input }: SpeechRequest,
+  principal: RequestPrincipal,
+): Promise<{ model: string; input: SpeakInput }> {
+  if (name === null) return { model: model ?? '', input: { ...input, voice: voice ?? '' } }
+  const speech = (await modelResolver.resolve(principal, name)).agent?.speech ?? null
+  if (speech === null) {
+    throw new AppError('invalid_request', 'agent must be an agent that has a voice.', {
+      param: 'agent',
+    })
+  }
+  const { speed = speech.speed, instructions = speech.instructions, ...rest } = input
+  return {
+    model: model ?? speech.model,
+    input: {
+      ...rest,
+      voice: voice ?? speech.voice,
+      ...(speed === null ? {} : { speed }),
+      ...(instructions === null ? {} : { instructions }),
+    },
+  }
 }
 
 type Pace = Omit<Parameters<typeof streamEvents>[1], 'closing'>

@@ -10,14 +10,21 @@ const instructionsCharsMax = 4_096
 /** OpenAI's request. Unknown fields are ignored. */
 export const speakBody = object(
   {
-    model: nonEmptyString('A model of mode `speak`.'),
+    model: optional(nonEmptyString('A model of mode `speak`. Required without `agent`.')),
+    agent: optional(
+      nonEmptyString(
+        'An agent that has a voice: what the request leaves out is as the agent says.',
+      ),
+    ),
     input: nonEmptyString('The text to speak; `speech.speak_chars_max` limits it.'),
-    voice: Type.Union(
-      [
-        Type.String({ minLength: 1, maxLength: nameCharsMax }),
-        Type.Object({ id: Type.String({ minLength: 1, maxLength: nameCharsMax }) }),
-      ],
-      { description: 'A voice that the upstream knows.' },
+    voice: optional(
+      Type.Union(
+        [
+          Type.String({ minLength: 1, maxLength: nameCharsMax }),
+          Type.Object({ id: Type.String({ minLength: 1, maxLength: nameCharsMax }) }),
+        ],
+        { description: 'A voice that the upstream knows. Required without `agent`.' },
+      ),
     ),
     response_format: optional(
       Type.Union(
@@ -39,9 +46,12 @@ export const speakBody = object(
   { $id: 'SpeechRequest' },
 )
 
+/** With an agent, which has what is missing, or with a model and a voice. */
 export type SpeechRequest = {
-  readonly model: string
-  readonly input: SpeakInput
+  readonly agent: string | null
+  readonly model: string | null
+  readonly voice: SpeakInput['voice'] | null
+  readonly input: Omit<SpeakInput, 'voice'>
   readonly sendsEvents: boolean
 }
 
@@ -67,16 +77,20 @@ const { readObject } = createReaders(invalid)
 /** Throws `invalid_request` with the invalid field as `param`. */
 export function readSpeechRequest(body: unknown, inputCharsMax: number): SpeechRequest {
   const fields = readObject(speakBody, body, '')
-  const { model, input, response_format: format = 'mp3', speed, instructions } = fields
+  const { agent = null, model = null, input, speed, instructions } = fields
+  const { response_format: format = 'mp3' } = fields
+  if (agent === null && model === null) throw invalid('model', 'is required')
+  if (agent === null && fields.voice === undefined) throw invalid('voice', 'is required')
   if (input.trim() === '') throw invalid('input', 'must be a text that is not blank')
   if (input.length > inputCharsMax) {
     throw invalid('input', `may have at most ${inputCharsMax} characters`)
   }
   return {
+    agent,
     model,
+    voice: fields.voice === undefined ? null : readVoice(fields.voice),
     input: {
       text: input,
-      voice: readVoice(fields.voice),
       format,
       ...(speed === undefined ? {} : { speed }),
       ...(instructions === undefined ? {} : { instructions }),

@@ -69,6 +69,13 @@ describe('a body', () => {
       'sampling.reasoning_effort',
     ],
     ['an unknown default', { sampling: { seed: 1 } }, 'unknown_field', 'sampling.seed'],
+    ['no voice', { speech: { model: 'kokoro' } }, 'unprocessable', 'speech.voice'],
+    [
+      'an impossible speed',
+      { speech: { model: 'kokoro', voice: 'alloy', speed: 9 } },
+      'unprocessable',
+      'speech.speed',
+    ],
     ['no kind', { visibility: {} }, 'unprocessable', 'visibility.kind'],
     ['another kind', { visibility: { kind: 'world' } }, 'unprocessable', 'visibility.kind'],
     ['no groups', { visibility: { kind: 'groups' } }, 'unprocessable', 'visibility.groups'],

@@ -35,6 +35,7 @@ const whole = {
   ],
   collections: ['books', 'books', 'maps'],
   sampling: { temperature: 0.5, max_output_tokens: 64, reasoning_effort: 'low', top_p: null },
+  speech: { model: 'kokoro', voice: 'alloy', speed: 1.5 },
   visibility: { kind: 'groups', groups: ['staff', 'staff'] },
 }
 
@@ -61,6 +62,7 @@ describe('an agent', () => {
       description: 'Finds books.',
       model: 'demo-fast',
       status: 'ready',
+      can_speak: true,
       is_owner: true,
       is_editable: true,
       created_at: time,
@@ -77,6 +79,7 @@ describe('an agent', () => {
         max_output_tokens: 64,
         reasoning_effort: 'low',
       },
+      speech: { model: 'kokoro', voice: 'alloy', speed: 1.5, instructions: null },
       visibility: { kind: 'groups', groups: ['staff'] },
     })
     expect((await send(world.there, ann, `/v1/agents/${id}`)).body).toEqual(made.body)
@@ -93,6 +96,7 @@ describe('an agent', () => {
       description: 'Finds books.',
       model: 'demo-fast',
       status: 'ready',
+      can_speak: true,
       is_owner: false,
       is_editable: false,
       created_at: time,

@@ -21,5 +21,6 @@ export const sampleAgent: Agent = {
     maxOutputTokens: null,
     reasoningEffort: null,
   },
+  speech: null,
   visibility: { kind: 'owner' },
 }

@@ -128,6 +128,41 @@ test('audio waits at the upstream while the client does not read', async () => {
   await eventually('the upstream is aborted', () => upstream.connections.aborted > aborted)
 })
 
+test('an agent speaks with its voice, and only where the caller sees it and its model', async () => {
+  speaks('audio/mpeg', audio)
+  const made = await gateway.post('/v1/agents', {
+    name: 'Guide',
+    model: 'demo',
+    speech: { model: 'kokoro', voice: 'af_heart', speed: 1.25, instructions: 'Calmly.' },
+  })
+  const { model_id: agent, can_speak: canSpeak, id } = asRecord(await made.json())
+  expect(canSpeak).toBe(true)
+  const speak = async (body: object) =>
+    (await gateway.post('/v1/audio/speech', { input: 'Good morning.', ...body })).status
+  expect(await speak({ agent })).toBe(200)
+  const said = { model: 'kokoro-82m', input: 'Good morning.', response_format: 'mp3' }
+  expect(lastRequest()).toEqual({
+    ...said,
+    voice: 'af_heart',
+    speed: 1.25,
+    instructions: 'Calmly.',
+  })
+  // What the request says takes precedence.
+  expect(await speak({ agent, voice: 'alloy', speed: 1, instructions: 'Loudly.' })).toBe(200)
+  expect(lastRequest()).toEqual({ ...said, voice: 'alloy', speed: 1, instructions: 'Loudly.' })
+  const change = (speech: object | null) =>
+    gateway.request(`/v1/agents/${id}`, {
+      method: 'PATCH',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ speech }),
+    })
+  await change({ model: 'secret', voice: 'alloy' })
+  expect(await speak({ agent })).toBe(404)
+  await change(null)
+  expect(await speak({ agent })).toBe(400)
+  expect(await speak({ agent: 'vendor-agent-0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a60' })).toBe(404)
+})
+
 async function refusal(body: object): Promise<APIError> {
   const openai = await client()
   const failure = await openai.audio.speech.create({ ...request, ...body }).then(
