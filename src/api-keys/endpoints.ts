@@ -233,7 +233,7 @@ export function keyEndpoints(
         const keyId = idIn(params)
         const { userId } = await ownerOf(context, params)
         const overlapS = body ?? readRotation({})
-        const rotated = await auth.keys.rotate(actorOf(context), { keyId, userId }, overlapS)
+        const rotated = await auth.keys.rotate(actorOf(context), { keyId, userId }, { overlapS })
         set.headers['cache-control'] = 'no-store'
         return renderCreatedApiKey(found(keyId, rotated))
       },

@@ -137,7 +137,7 @@ function metadataOf(origin: string): Static<typeof metadata> {
     device_authorization_endpoint: `${origin}/login/device`,
     token_endpoint: `${origin}/login/device/token`,
     revocation_endpoint: `${origin}/login/device/revoke`,
-    grant_types_supported: ['urn:ietf:params:oauth:grant-type:device_code'],
+    grant_types_supported: ['urn:ietf:params:oauth:grant-type:device_code', 'refresh_token'],
     response_types_supported: [],
     token_endpoint_auth_methods_supported: ['none'],
   }

@@ -7,7 +7,7 @@ The base URL is \`{origin}/compat\`. Unknown fields, parameters and headers are 
 |---|---|---|
 | \`GET {base}/.well-known/oauth-authorization-server\` | none | RFC 8414 metadata with the endpoints of the sign-in |
 | \`POST {device_authorization_endpoint}\` | none | RFC 8628, 3.1 |
-| \`POST {token_endpoint}\` | none | RFC 8628, 3.4. No refresh token is issued: \`grant_type=refresh_token\` is 401 \`invalid_grant\`, and the application signs in again after \`expires_in\` |
+| \`POST {token_endpoint}\` | none | RFC 8628, 3.4, and \`grant_type=refresh_token\` (RFC 6749, 6): each response has a new \`refresh_token\`, unless the operator issues none. 401 \`invalid_grant\`: sign in again |
 | \`POST {revocation_endpoint}\` | none | RFC 7009 |
 | \`POST {base}/v1/messages\`, \`/v1/messages/count_tokens\` | bearer | the Messages API |
 | \`GET {base}/v1/models\` | bearer | the models that the user may call |

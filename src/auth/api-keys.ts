@@ -19,7 +19,10 @@ export type KeyWithSecret = KeyRecord & { readonly key: string }
 
 /** The API keys of users and service accounts. */
 export function createApiKeys(options: {
-  store: Pick<AuthStore, 'addKey' | 'listKeys' | 'changeKey' | 'rotateKey' | 'revokeKey'>
+  store: Pick<
+    AuthStore,
+    'addKey' | 'findKey' | 'listKeys' | 'changeKey' | 'rotateKey' | 'revokeKey'
+  >
   audit: Pick<Audit, 'record'>
   now: () => Date
   pepper: string | undefined
@@ -83,27 +86,46 @@ export function createApiKeys(options: {
 
     /**
      * Gives a key a new secret; the present one works for `overlapS` more seconds. Undefined if there
-     * is no such key.
+     * is no such key. Without `expiresAt` it expires as before.
      */
     async rotate(
       actor: Actor,
       selector: KeySelector,
-      overlapS: number,
+      { overlapS, expiresAt }: { overlapS: number; expiresAt?: Date },
     ): Promise<KeyWithSecret | undefined> {
       const key = createApiKey()
       const rotatedAt = now()
       const previousExpiresAt = new Date(rotatedAt.getTime() + overlapS * 1000)
       const masked = maskApiKey(key)
-      const secret = { hash: hashApiKey(key, pepper), masked, rotatedAt, previousExpiresAt }
+      const secret = {
+        hash: hashApiKey(key, pepper),
+        masked,
+        rotatedAt,
+        previousExpiresAt,
+        ...(expiresAt === undefined ? {} : { expiresAt }),
+      }
       const write = recordChange(actor, 'rotate', selector.keyId)
       const rotated = await store.rotateKey(selector, secret, (transaction, known) => {
         const before = { name: known.name, user_id: known.userId, masked: known.masked }
-        const after = { masked, previous_expires_at: previousExpiresAt.toISOString() }
+        const after = {
+          masked,
+          previous_expires_at: previousExpiresAt.toISOString(),
+          ...(expiresAt === undefined ? {} : { expires_at: expiresAt.toISOString() }),
+        }
         return write({ before, after }, transaction)
       })
       if (rotated === undefined) return undefined
       await onChanged(selector.keyId)
       return { ...rotated, key }
+    },
+
+    /** The owner of a secret, also of an expired or replaced one; undefined if there is no such key. */
+    async ownerOf(key: string) {
+      const found = await store.findKey(hashApiKey(key, pepper))
+      if (found === undefined || found.revokedAt !== null) return undefined
+      const { keyId, userId, expiresAt, replacedUntil } = found
+      const isReplaced = replacedUntil !== null && replacedUntil <= now()
+      return { keyId, userId, expiresAt, isReplaced }
     },
 
     /** Revokes a key on every replica; false if there is no such key. */

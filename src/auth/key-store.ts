@@ -63,6 +63,8 @@ export type NewSecret = {
   readonly rotatedAt: Date
   /** Until when the present secret works. */
   readonly previousExpiresAt: Date
+  /** Absent: as before. */
+  readonly expiresAt?: Date
 }
 
 export type AddKeyResult = 'added' | 'too-many' | 'no-owner'

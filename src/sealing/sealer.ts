@@ -28,10 +28,18 @@ export type Sealer = {
 
 /**
  * `request`: the body of a queued background request, which may hold credentials; `login`: the state of a
- * login, and the tokens of the identity provider behind a session; `webhook`: a signing secret, whose
+ * login, and the tokens of the identity provider behind a session; `refresh`: the key that a device may renew;
+ * `webhook`: a signing secret, whose
  * owner is its endpoint.
  */
-type SealPurpose = 'reasoning' | 'compaction' | 'request' | 'login' | 'webhook'
+type SealPurpose =
+  | 'reasoning'
+  | 'compaction'
+  | 'search'
+  | 'request'
+  | 'login'
+  | 'refresh'
+  | 'webhook'
 
 /** `logo`: a link to the portal's logo, which an `<img>` loads without a credential. */
 type SignaturePurpose = 'logo'

@@ -45,6 +45,10 @@ export const loginKeys = {
         default: 7_776_000,
         minimum: 3_600,
       }),
+      deviceRefreshS: whole(
+        'How long after the expiry of such a key its device may renew it without a login (refresh token); 0: never.',
+        { default: 2_592_000, minimum: 0 },
+      ),
     },
   ),
 }

@@ -8,6 +8,7 @@ import type { AttemptStore } from './attempt-store.ts'
 import { insecure, requireSafeOrigin } from './browser-login.ts'
 import type { DeviceLogin } from './code-store.ts'
 import {
+  type DeviceKey,
   type DeviceLogins,
   deviceLoginS,
   pollIntervalS,
@@ -30,6 +31,7 @@ import {
   grantType,
   noLogin,
   nothing,
+  refreshGrantType,
   renderDeviceLogin,
   revocationRequest,
   tokenExample,
@@ -58,6 +60,15 @@ export function deviceEndpoints(deps: DeviceEndpointsDeps): Endpoint[] {
     createAttemptLimit({ store: attemptStore, kind, attemptsMax, windowMs })
   const begun = limit('device', begunMax)
   const mistyped = limit('code', mistypedMax)
+
+  const renderToken = ({ key, id, expiresAt, refreshToken }: DeviceKey) => ({
+    access_token: key,
+    token_type: 'Bearer' as const,
+    key_id: id,
+    expires_at: expiresAt?.toISOString() ?? null,
+    ...(expiresAt === null ? {} : { expires_in: secondsUntil(expiresAt, now()) }),
+    ...(refreshToken === null ? {} : { refresh_token: refreshToken }),
+  })
 
   const found = (
     userId: string,
@@ -116,7 +127,7 @@ export function deviceEndpoints(deps: DeviceEndpointsDeps): Endpoint[] {
       tag: 'Sessions',
       summary: 'Get the API key of an approved device',
       description:
-        'Device access token (RFC 8628, 3.4), with its error codes. The code works once: the response has the key, which is not stored.',
+        'Device access token (RFC 8628, 3.4), with its error codes. The code works once: the response has the key, which is not stored. `grant_type=refresh_token` (RFC 6749, 6) renews a key: it keeps its id, and gets a new secret, expiry and refresh token.',
       body: rawBody({ [formType]: { schema: tokenRequest } }),
       responses: {
         200: { description: 'The key.', content: json(deviceToken, tokenExample) },
@@ -125,29 +136,25 @@ export function deviceEndpoints(deps: DeviceEndpointsDeps): Endpoint[] {
           content: json(deviceFailure, describeFailure('authorization_pending')),
         },
         401: {
-          description: 'There are no refresh tokens; log in again.',
+          description: 'The refresh token does not work; log in again.',
           content: json(deviceFailure, describeFailure('invalid_grant')),
         },
       },
       async handle({ request, context, set }) {
         const form = await readForm(request)
         set.headers['cache-control'] = 'no-store'
-        // Refresh tokens are not issued, so a client that sends one must log in again.
-        if (form.get('grant_type') === 'refresh_token') return fail('invalid_grant', 401)
+        if (form.get('grant_type') === refreshGrantType) {
+          const refreshed = await devices.refresh(
+            form.get('refresh_token') ?? '',
+            context.requestId,
+          )
+          return refreshed === 'invalid_grant' ? fail(refreshed, 401) : renderToken(refreshed)
+        }
         if (form.get('grant_type') !== grantType) return fail('unsupported_grant_type')
         const result = await devices.poll(form.get('device_code') ?? '', context.requestId)
-        if (typeof result === 'string') return fail(result)
-        const { key, id, expiresAt } = result
-        return {
-          access_token: key,
-          token_type: 'Bearer',
-          key_id: id,
-          expires_at: expiresAt?.toISOString() ?? null,
-          ...(expiresAt === null ? {} : { expires_in: secondsUntil(expiresAt, now()) }),
-        }
+        return typeof result === 'string' ? fail(result) : renderToken(result)
       },
     }),
-
     endpoint({
       method: 'POST',
       path: '/login/device/revoke',
@@ -155,7 +162,7 @@ export function deviceEndpoints(deps: DeviceEndpointsDeps): Endpoint[] {
       tag: 'Sessions',
       summary: 'Revoke the API key of a device',
       description:
-        'Token revocation (RFC 7009), as a device does when it logs out. An unknown key is no error.',
+        'Token revocation (RFC 7009) of a key or its refresh token, as a device does when it logs out. An unknown token is no error.',
       body: rawBody({ [formType]: { schema: revocationRequest } }),
       responses: { 200: { description: 'The key does not work.', content: json(nothing, {}) } },
       errors: {

@@ -6,6 +6,7 @@ import { basePermission } from '#auth/permissions.ts'
 import { createSessionSecret, hashSecret } from '#auth/session-cookie.ts'
 import type { Config } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
+import type { Sealer } from '#sealing/sealer.ts'
 import type { CodeStore, DeviceLogin } from './code-store.ts'
 
 /** Consonants, so that no code is a word; 20^8 codes, of which few are valid at a time. */
@@ -18,6 +19,13 @@ export const pollIntervalS = 5
 const waitingMax = 1_000
 const nameCharsMax = 80
 const unnamed = 'command line'
+/** A client whose response was lost may repeat a refresh; what runs with the replaced key goes on. */
+const overlapS = 300
+/** Refresh tokens are bound to no owner: the key inside names it. */
+const anyOwner = 'device'
+
+/** A key for a device; the refresh token is null where keys are not renewed. */
+export type DeviceKey = KeyWithSecret & { readonly refreshToken: string | null }
 
 /** The error codes of RFC 8628, 3.5. */
 export type DeviceError =
@@ -33,16 +41,37 @@ export type DeviceLogins = ReturnType<typeof createDeviceLogins>
 export function createDeviceLogins(deps: {
   store: Pick<CodeStore, 'addDevice' | 'findDevice' | 'decideDevice' | 'pollDevice'>
   auth: Pick<Auth, 'keys' | 'currentPrincipal' | 'authenticateToken'>
+  sealer: Pick<Sealer, 'seal' | 'open'>
   config: Pick<Config, 'login'>
   now: () => Date
 }) {
-  const { store, auth, config, now } = deps
+  const { store, auth, sealer, config, now } = deps
+
+  const findHolder = async (userId: string) => {
+    const holder = await auth.currentPrincipal({ userId, keyId: null }).catch(nullIfRefused)
+    return holder?.permissions.has(basePermission) === true ? holder : null
+  }
+  const nextExpiry = () => new Date(now().getTime() + config.login.deviceKeyS * 1000)
+  const withRefresh = (key: KeyWithSecret): DeviceKey => ({
+    ...key,
+    refreshToken:
+      config.login.deviceRefreshS === 0 ? null : sealer.seal('refresh', anyOwner, key.key),
+  })
+  /** The key that a refresh token renews; null for any other text. */
+  const openRefresh = (token: string): string | null => {
+    try {
+      return sealer.open('refresh', anyOwner, token)
+    } catch (error) {
+      if (error instanceof AppError && error.kind === 'invalid_encrypted_content') return null
+      throw error
+    }
+  }
 
   async function createKey(userId: string, name: string, requestId: string) {
-    const holder = await auth.currentPrincipal({ userId, keyId: null }).catch(nullIfRefused)
-    if (holder?.permissions.has(basePermission) !== true) return 'access_denied' as const
-    const expiresAt = new Date(now().getTime() + config.login.deviceKeyS * 1000)
-    return auth.keys.create(
+    const holder = await findHolder(userId)
+    if (holder === null) return 'access_denied' as const
+    const expiresAt = nextExpiry()
+    const key = await auth.keys.create(
       { userId, keyId: null, requestId },
       { userId, subject: holder.subject, kind: 'user' },
       {
@@ -54,6 +83,7 @@ export function createDeviceLogins(deps: {
         limits: null,
       },
     )
+    return withRefresh(key)
   }
 
   return {
@@ -95,9 +125,39 @@ export function createDeviceLogins(deps: {
       return store.decideDevice(userCode, { status, userId: decision.userId, now: now() })
     },
 
-    /** Revokes an API key for its bearer. Ignores other credentials and unknown keys. */
+    /**
+     * Gives the key of a refresh token a new secret and a new expiry: it stays the same key for limits, usage and
+     * audit. A token whose key was replaced before was copied, so the key is revoked.
+     */
+    async refresh(token: string, requestId: string): Promise<DeviceKey | 'invalid_grant'> {
+      const key = config.login.deviceRefreshS === 0 ? null : openRefresh(token)
+      const owner = key === null ? undefined : await auth.keys.ownerOf(key)
+      if (owner === undefined) return 'invalid_grant'
+      const { keyId, userId, expiresAt, isReplaced } = owner
+      const actor = { userId, keyId, requestId }
+      if (isReplaced) {
+        await auth.keys.revoke(actor, { keyId, userId })
+        return 'invalid_grant'
+      }
+      const endsAt = (expiresAt?.getTime() ?? 0) + config.login.deviceRefreshS * 1000
+      if (expiresAt !== null && endsAt <= now().getTime()) return 'invalid_grant'
+      if ((await findHolder(userId)) === null) return 'invalid_grant'
+      const renewal = { overlapS, expiresAt: nextExpiry() }
+      const renewed = await auth.keys.rotate(actor, { keyId, userId }, renewal)
+      return renewed === undefined ? 'invalid_grant' : withRefresh(renewed)
+    },
+
+    /** Revokes an API key for its bearer, or for the bearer of its refresh token. Ignores other texts. */
     async revoke(token: string, requestId: string): Promise<void> {
       if (token === '') return
+      const refreshed = openRefresh(token)
+      if (refreshed !== null) {
+        const owner = await auth.keys.ownerOf(refreshed)
+        if (owner === undefined) return
+        const { keyId, userId } = owner
+        await auth.keys.revoke({ userId, keyId, requestId }, { keyId, userId })
+        return
+      }
       const holder = await auth.authenticateToken(token).catch(nullIfRefused)
       if (holder?.credential.kind !== 'api-key') return
       const { userId, credential } = holder
@@ -106,7 +166,7 @@ export function createDeviceLogins(deps: {
     },
 
     /** The key of an approved login, once; until then why there is none. */
-    async poll(deviceCode: string, requestId: string): Promise<KeyWithSecret | DeviceError> {
+    async poll(deviceCode: string, requestId: string): Promise<DeviceKey | DeviceError> {
       const outcome = await store.pollDevice(
         hashSecret(deviceCode),
         now(),

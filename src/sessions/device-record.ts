@@ -8,6 +8,7 @@ import { type DeviceError, deviceLoginS, pollIntervalS, showUserCode } from './d
 /** The wire types of the login of devices. */
 
 export const grantType = 'urn:ietf:params:oauth:grant-type:device_code'
+export const refreshGrantType = 'refresh_token'
 export const formType = 'application/x-www-form-urlencoded'
 export const noLogin = 'No device waits under this code; it may have expired.'
 export const codeParam = { code: 'What the device shows; hyphens and the case do not matter.' }
@@ -38,15 +39,16 @@ export const authorizationExample = {
 }
 
 export const tokenRequest = Type.Object({
-  grant_type: Type.Literal(grantType),
-  device_code: Type.String(),
+  grant_type: oneOf([grantType, refreshGrantType], 'What the device has.'),
+  device_code: Type.Optional(Type.String()),
+  refresh_token: Type.Optional(Type.String()),
   client_id: Type.Optional(Type.String({ description: 'Ignored.' })),
 })
 
 export const nothing = Type.Object({})
 
 export const revocationRequest = Type.Object({
-  token: Type.String({ description: 'The API key.' }),
+  token: Type.String({ description: 'The API key, or its refresh token.' }),
   token_type_hint: Type.Optional(Type.String({ description: 'Ignored.' })),
 })
 
@@ -57,6 +59,9 @@ export const deviceToken = Type.Object(
     key_id: Type.String({ format: 'uuid' }),
     expires_at: Type.Union([instant('When the key expires'), Type.Null()]),
     expires_in: Type.Optional(Type.Integer({ description: 'Seconds until then.' })),
+    refresh_token: Type.Optional(
+      Type.String({ description: 'Renews the key once, also for some time after its expiry.' }),
+    ),
   },
   { $id: 'DeviceToken' },
 )
@@ -66,6 +71,7 @@ export const tokenExample = {
   key_id: '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a60',
   expires_at: instantExample,
   expires_in: 7_776_000,
+  refresh_token: 'sluice1.…',
 }
 
 const failures: Readonly<Record<DeviceError | 'unsupported_grant_type', string>> = {
@@ -73,8 +79,8 @@ const failures: Readonly<Record<DeviceError | 'unsupported_grant_type', string>>
   slow_down: 'Wait longer between two polls.',
   access_denied: 'The user denied the login, or may not use the API.',
   expired_token: 'The code has expired; begin again.',
-  invalid_grant: 'The device code is unknown, or was used.',
-  unsupported_grant_type: `grant_type must be ${grantType}.`,
+  invalid_grant: 'The code or refresh token is unknown, expired or was used; begin again.',
+  unsupported_grant_type: `grant_type must be ${grantType} or ${refreshGrantType}.`,
 }
 export type Failure = keyof typeof failures
 

@@ -46,7 +46,8 @@ const as = async (...groups: string[]) => ({
   authorization: `Bearer ${await gateway.token(groups, groups.join('-'))}`,
 })
 
-test('an application signs in by the metadata, works with one bearer, and signs out', async () => {
+/** The answers of the endpoints that the metadata names. */
+async function signInForms() {
   const base = `${gateway.url}/compat`
   const response = await fetch(`${base}/.well-known/oauth-authorization-server`)
   const metadata = asRecord(await response.json())
@@ -56,6 +57,13 @@ test('an application signs in by the metadata, works with one bearer, and signs 
     const answer = await fetch(url, { method: 'POST', body: new URLSearchParams(fields) })
     return { status: answer.status, body: asRecord(await answer.json()) }
   }
+  return { base, metadata, form }
+}
+
+const updateRows = (statement: string) => gateway.deps.database.drizzle.execute(statement)
+
+/** Approves a device; the grant of its token. */
+async function approveDevice(form: Awaited<ReturnType<typeof signInForms>>['form']) {
   const { body: begun } = await form('device_authorization_endpoint', { surface: 'claude_code' })
   const code = String(begun['device_code'])
   const grant = { grant_type: 'urn:ietf:params:oauth:grant-type:device_code', device_code: code }
@@ -68,9 +76,13 @@ test('an application signs in by the metadata, works with one bearer, and signs 
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ approve: true }),
   })
-  await gateway.deps.database.drizzle.execute(
-    `update login_code set polled_at = polled_at - interval '5 seconds'`,
-  )
+  await updateRows(`update login_code set polled_at = polled_at - interval '5 seconds'`)
+  return grant
+}
+
+test('an application signs in by the metadata, works with one bearer, and signs out', async () => {
+  const { base, form } = await signInForms()
+  const grant = await approveDevice(form)
   const { body: token } = await form('token_endpoint', grant)
   expect(token).toMatchObject({ token_type: 'Bearer', expires_in: expect.any(Number) })
   const bearer = { authorization: `Bearer ${token['access_token']}` }
@@ -103,6 +115,68 @@ test('an application signs in by the metadata, works with one bearer, and signs 
   const refused = await call('/managed/settings')
   expect([refused.status, refused.headers.get('x-should-retry')]).toEqual([401, 'false'])
   expect(await refused.json()).toMatchObject({ error: { type: 'authentication_error' } })
+})
+
+describe('a refresh token', () => {
+  const open = async () => {
+    const { base, metadata, form } = await signInForms()
+    expect(metadata['grant_types_supported']).toContain('refresh_token')
+    const { body: first } = await form('token_endpoint', await approveDevice(form))
+    const refresh = (token: unknown) =>
+      form('token_endpoint', { grant_type: 'refresh_token', refresh_token: String(token) })
+    const statusOf = async (token: unknown) => {
+      const headers = { authorization: `Bearer ${token}` }
+      return (await fetch(`${base}/v1/models`, { headers })).status
+    }
+    const setKey = (columns: string) =>
+      updateRows(`update api_key set ${columns} where id = '${first['key_id']}'`)
+    return { first, form, refresh, statusOf, setKey }
+  }
+  const refused = { status: 401, body: { error: 'invalid_grant' } }
+
+  test('renews the key, which stays the same one, also after its expiry', async () => {
+    const { first, refresh, statusOf, setKey } = await open()
+    const { status, body: second } = await refresh(first['refresh_token'])
+    expect([status, second['key_id'], second['token_type']]).toEqual([
+      200,
+      first['key_id'],
+      'Bearer',
+    ])
+    expect(second['access_token']).not.toBe(first['access_token'])
+    expect(await statusOf(second['access_token'])).toBe(200)
+    // What still runs with the former secret goes on for a while.
+    expect(await statusOf(first['access_token'])).toBe(200)
+    await setKey(`expires_at = now() - interval '29 days'`)
+    const { body: third } = await refresh(second['refresh_token'])
+    expect(third['expires_in']).toBeGreaterThan(3_600)
+    expect(await statusOf(third['access_token'])).toBe(200)
+    await setKey(`expires_at = now() - interval '31 days'`)
+    expect(await refresh(third['refresh_token'])).toMatchObject(refused)
+  })
+
+  test('that was used before revokes the key', async () => {
+    const { first, refresh, statusOf, setKey } = await open()
+    const { body: second } = await refresh(first['refresh_token'])
+    await setKey(`previous_expires_at = now() - interval '1 second'`)
+    expect(await refresh(first['refresh_token'])).toMatchObject(refused)
+    expect(await statusOf(second['access_token'])).toBe(401)
+    expect(await refresh(second['refresh_token'])).toMatchObject(refused)
+  })
+
+  test('does not work for other texts, users without the API, and after the sign-out', async () => {
+    const { first, form, refresh, statusOf } = await open()
+    const sealed = String(first['refresh_token'])
+    const altered = sealed.slice(0, -4) + (sealed.endsWith('AAAA') ? 'BBBB' : 'AAAA')
+    for (const text of ['', 'x', altered, first['access_token']]) {
+      expect(await refresh(text)).toMatchObject(refused)
+    }
+    await updateRows('update app_user set disabled_at = now()')
+    expect(await refresh(sealed)).toMatchObject(refused)
+    await updateRows('update app_user set disabled_at = null')
+    expect((await form('revocation_endpoint', { token: sealed })).status).toBe(200)
+    expect(await refresh(sealed)).toMatchObject(refused)
+    expect(await statusOf(first['access_token'])).toBe(401)
+  })
 })
 
 describe('settings', () => {
