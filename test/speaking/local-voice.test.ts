@@ -131,8 +131,7 @@ test.skipIf(installed === undefined || lacksWhisper)(
     const data = temporaryFolder()
     symlinkSync(speechRuntime, join(data, 'sherpa'))
     const gateway = await startGateway({
-      data,
-      environment: { SLUICE_FLITE_PACKAGE: installed ?? '' },
+      environment: { SLUICE_FLITE_PACKAGE: installed ?? '', SLUICE_DATA: data },
       engine: [{ name: 'whisper', kind: 'local', model: tinyWhisper, openMs: 60_000 }],
     })
     await gateway.deps.catalogue.asked()
