@@ -22,6 +22,7 @@ beforeAll(async () => {
     model: [
       { ...entry, name: 'kokoro', upstreamModel: 'kokoro-82m' },
       { ...entry, name: 'secret', groups: ['admins'] },
+      { name: 'chat', upstreams: ['upstream-0'] },
     ],
     deadlines: { gapMs: 500 },
     retry: { retriesMax: 1 },
@@ -132,7 +133,7 @@ test('an agent speaks with its voice, and only where the caller sees it and its 
   speaks('audio/mpeg', audio)
   const made = await gateway.post('/v1/agents', {
     name: 'Guide',
-    model: 'demo',
+    model: 'chat',
     speech: { model: 'kokoro', voice: 'af_heart', speed: 1.25, instructions: 'Calmly.' },
   })
   const { model_id: agent, can_speak: canSpeak, id } = asRecord(await made.json())
