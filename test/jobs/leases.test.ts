@@ -176,7 +176,7 @@ test.skipIf(serverUrl === undefined)(
     const other = await createJobs({ database, log: quietLog, timings })
     other.process(
       'q',
-      handlerOf(({ payload }) => void ran.push(payload)),
+      handlerOf(({ payload }) => void ran.push(payload), { attemptsMax: 3 }),
     )
     await fixture.add('q', { key: 'new', payload: 'new' })
     await eventually('the other worker runs', () => ran.length > 0)
