@@ -4,7 +4,7 @@ import { userIdOf } from '#auth/principal.ts'
 import { startGateway } from '#test/support/gateway.ts'
 import { checkEndpoint, inOrder, isAdministrative } from './endpoint-checks.ts'
 import type { Kind, KnownIds } from './endpoint-requests.ts'
-import { fillTenant, mergeIds } from './tenants.ts'
+import { fillTenant, mergeIds, tenantOptions } from './tenants.ts'
 
 /** Every administrative endpoint, as `endpoints.test.ts` does it for users. */
 const runs: Readonly<Record<Kind, number>> = { valid: 6, spoilt: 15, broken: 5 }
@@ -14,6 +14,7 @@ const kinds: readonly Kind[] = ['valid', 'spoilt', 'broken']
 const secret = 'sk-upstream-secret-0123456789'
 
 const gateway = await startGateway({
+  ...tenantOptions,
   upstream: [
     { name: 'demo', api: 'demo' },
     { name: 'absent', url: 'http://127.0.0.1:1/v1', key: secret, models: ['m'] },

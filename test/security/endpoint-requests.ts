@@ -33,9 +33,19 @@ export function requestsOf(
     .map(({ path, query, content }) => ({ path: path + query, ...content }))
 }
 
-/** The resource whose id is in the path: the part before its first parameter. */
+/** The resource whose id is the first parameter of the path. */
 export function resourceOf({ path }: Endpoint): string | undefined {
-  return /^(?:\/[^:/]+)*\/([^:/]+)\/:/.exec(path)?.[1]
+  const steps = path.split('/').slice(1)
+  return resourceAt(
+    steps,
+    steps.findIndex((step) => step.startsWith(':')),
+  )
+}
+
+/** The part before a parameter. The batches of one surface are none of the other. */
+function resourceAt(steps: readonly string[], index: number): string | undefined {
+  const name = steps[index - 1]
+  return name === 'batches' && steps[index - 2] === 'messages' ? 'message_batches' : name
 }
 
 /** Valid requests to an endpoint for the resource with this id. */
@@ -52,7 +62,7 @@ function pathOf({ path }: Endpoint, kind: Kind, ids: KnownIds): fc.Arbitrary<str
   const steps = path.split('/').slice(1)
   const parts = steps.map((step, index) => {
     if (!step.startsWith(':') && step !== '*') return fc.constant(step)
-    const known = ids[steps[index - 1] ?? ''] ?? []
+    const known = ids[resourceAt(steps, index) ?? ''] ?? []
     const existing = fc.constantFrom(...known, '0198a000-0000-7000-8000-000000000000')
     if (kind === 'valid') return existing
     return fc.oneof(

@@ -5,14 +5,18 @@ import { sql } from 'drizzle-orm'
 import { asRecord } from '#lib/json.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { inheritedEnvironment, stopProcesses, temporaryFolder } from '#test/support/process.ts'
+import { openRecordedDatabase, type RecordedDatabase } from '#test/support/recorded-statements.ts'
 
+let database: RecordedDatabase
 let gateway: Gateway
 
 beforeAll(async () => {
-  gateway = await startGateway()
+  database = await openRecordedDatabase()
+  gateway = await startGateway({ database })
 })
 afterAll(async () => {
   await gateway.stop()
+  await database.close()
   await stopProcesses()
 })
 
@@ -125,6 +129,33 @@ test('an expired login can be neither approved nor used', async () => {
   for (const { deviceCode } of [waiting, approved]) {
     expect((await poll(deviceCode)).body['error']).toBe('expired_token')
   }
+})
+
+test('codes that are unknown, expired or decided look the same and cost the same statements', async () => {
+  const [expired, decided] = [await begin(), await begin()]
+  await database.drizzle.execute(
+    sql`update login_code set expires_at = now() - interval '1 second'
+      where user_code = ${expired.userCode.replace('-', '')}`,
+  )
+  await decide(decided.userCode, false, 'bob')
+  const seen = (method: 'GET' | 'POST', userCode: string) => {
+    const code = userCode.replace('-', '')
+    return database.statementsOf(async () => {
+      const response = await (method === 'POST'
+        ? decide(code, true, 'carol')
+        : gateway.request(`/v1/device-logins/${code}`))
+      return [response.status, asRecord(asRecord(await response.json())['error'])['message']]
+    }, code)
+  }
+  for (const method of ['GET', 'POST'] as const) {
+    const unknown = await seen(method, 'BCDF-GHJK')
+    expect(unknown).toMatchObject({
+      result: [404, expect.any(String)],
+      statements: [expect.any(String)],
+    })
+    expect(await seen(method, expired.userCode)).toEqual(unknown)
+  }
+  expect(await seen('POST', decided.userCode)).toEqual(await seen('POST', 'BCDF-GHJK'))
 })
 
 test('the code that a user types gives a device nothing', async () => {
