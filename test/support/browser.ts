@@ -11,6 +11,7 @@ export const isBrowserMissing = executable === null && process.env['CI'] !== 'tr
 /** Null: its tests are skipped. */
 export const firefox = Bun.which('firefox-esr') ?? Bun.which('firefox')
 
+/** How often a page is asked for what a test waits for. Puppeteer's default draws every frame for it. */
 const lookMs = 50
 
 export async function openBrowser(args: readonly string[] = []): Promise<Browser> {
@@ -53,6 +54,9 @@ export async function visit(
   const page = await browser.newPage()
   const faults: string[] = []
   page.setDefaultTimeout(helperTimeoutMs)
+  const waitForFunction = page.waitForFunction.bind(page)
+  page.waitForFunction = (condition, options, ...args) =>
+    waitForFunction(condition, { polling: lookMs, ...options }, ...args)
   await page.setViewport({ width: 1280, height: 900 })
   await page.setRequestInterception(true)
   page.on('request', (request) => {
@@ -73,9 +77,7 @@ export async function visit(
     faults,
     async waitForText(selector, text) {
       const place = `document.querySelector(${JSON.stringify(selector)})`
-      await page.waitForFunction(`${place}?.innerText.includes(${JSON.stringify(text)})`, {
-        polling: lookMs,
-      })
+      await page.waitForFunction(`${place}?.innerText.includes(${JSON.stringify(text)})`)
     },
   }
 }
