@@ -31,7 +31,8 @@ const others = files
   .filter((file) => !isLong.has(file))
   .toSorted((a, b) => (Bun.hash(a) < Bun.hash(b) ? -1 : 1))
 
-const embedded = process.env['DATABASE_URL'] === undefined ? [] : files.filter(needsEmbeddedDatabase)
+const embedded =
+  process.env['DATABASE_URL'] === undefined ? [] : files.filter(needsEmbeddedDatabase)
 const groups: Group[] = [
   ...long.map((file) => ({ files: [file], isEmbedded: false })),
   ...chunk(embedded, () => embeddedGroupFiles).map((each) => ({ files: each, isEmbedded: true })),

@@ -11,8 +11,11 @@ export type Listener = {
   pendingRequests(): number
   /** Listens again, with the present certificate; open connections keep the one that they have. */
   listenAgain(): void
-  /** Releases the port; requests on open connections are still served. */
-  stopAccepting(): void
+  /**
+   * Releases the port. First the connections that have begun are accepted and their requests read: they
+   * would be reset. Requests on open connections are still served.
+   */
+  stopAccepting(): Promise<void>
   /** Closes all connections. */
   close(): Promise<void>
 }
@@ -95,7 +98,7 @@ export function openListener(deps: {
     servers.add(listening)
     if (retiring === null) return stopServer(former)
     retiring.ignoreNew()
-    setTimeout(() => setTimeout(() => retiring.close(), handshakeMs), handshakeMs)
+    void untilBegun().then(() => retiring.close())
     retired.push(former)
     const oldest = retired.length > retiredMax ? retired.shift() : undefined
     if (oldest !== undefined) stopServer(oldest)
@@ -128,8 +131,11 @@ export function openListener(deps: {
       return pending
     },
     listenAgain,
-    stopAccepting() {
+    async stopAccepting() {
       clearInterval(timer)
+      if (listening === null) return
+      sockets.takeListening()?.ignoreNew()
+      await untilBegun()
       for (const server of retired.splice(0)) stopServer(server)
       if (listening !== null) stopListening(listening)
     },
@@ -138,4 +144,9 @@ export function openListener(deps: {
       await Promise.all([...servers].map((server) => server.stop(true)))
     },
   }
+}
+
+/** Until the connections that have begun were accepted. */
+async function untilBegun(): Promise<void> {
+  for (let times = 0; times < 2; times++) await Bun.sleep(handshakeMs)
 }

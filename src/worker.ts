@@ -90,7 +90,7 @@ export async function serve(
 
   if ((await stopRequested) === 'orphaned') {
     log.warn('supervisor gone, releasing the port')
-    listener.stopAccepting()
+    await listener.stopAccepting()
   }
   if (database.kind === 'pglite') announceEnd(config.data)
   await drain(listener, services)
@@ -138,6 +138,7 @@ async function drain(listener: Listener, services: StartedServices): Promise<voi
     Math.max(listener.pendingRequests(), inference.running(), runs.running(), sockets.busy())
   log.info('stopping', { running: running(), grace_ms: config.drain.graceMs })
   await untilIdle(running, config.drain.graceMs)
+  await listener.stopAccepting()
   inference.stopAll(new AppError('draining', 'The server is shutting down.'))
   await untilIdle(running, flushMs)
   if (running() > 0) log.warn('requests aborted at shutdown', { running: running() })

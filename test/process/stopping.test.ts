@@ -1,6 +1,9 @@
 import { afterEach, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { constants } from 'node:os'
 import { readEvents } from '#test/support/event-reading.ts'
+import { eventually } from '#test/support/eventually.ts'
 import {
   childrenOf,
   type GatewayProcess,
@@ -12,6 +15,7 @@ import {
   stopProcesses,
   temporaryFolder,
 } from '#test/support/process.ts'
+import { openSocket } from '#test/support/raw-exchange.ts'
 
 afterEach(stopProcesses)
 
@@ -220,3 +224,33 @@ test('a reader that never reads does not keep the process alive beyond the grace
   expect(await gateway.exited).toBe(0)
   expect((await answering.readToEnd()).toString()).not.toContain('[DONE]')
 })
+
+test('requests that a stalled worker had not read at SIGTERM are answered', async () => {
+  const gateway = await startGatewayProcess()
+  const [worker = 0] = childrenOf(gateway.pid)
+  process.kill(worker, 'SIGSTOP')
+  const request = 'GET /livez HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n'
+  const sockets = await Promise.all(
+    Array.from({ length: 5 }, () => openSocket(gateway.port(), request)),
+  )
+  const answers = sockets.map(async (socket) => {
+    let text = ''
+    socket.on('data', (piece: Buffer) => {
+      text += piece
+    })
+    await new Promise((resolve) => socket.on('close', resolve))
+    return text.split('\r\n', 1)[0]
+  })
+  gateway.signal('SIGTERM')
+  await eventually('the signal reached the worker', () => hasPending(worker, 'SIGTERM'))
+  process.kill(worker, 'SIGCONT')
+  expect(await Promise.all(answers)).toEqual(Array(5).fill('HTTP/1.1 200 OK'))
+  expect(await gateway.exited).toBe(0)
+})
+
+/** Whether a signal was sent to a stopped process, which gets it when it continues. */
+function hasPending(pid: number, signal: NodeJS.Signals): boolean {
+  const [, pending = '0'] =
+    /^ShdPnd:\s*(\w+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+  return ((BigInt(`0x${pending}`) >> BigInt(constants.signals[signal] - 1)) & 1n) === 1n
+}

@@ -1,5 +1,6 @@
 import { openDescriptors } from '#test/support/process.ts'
 import { type Book, describeOperation } from '../record.ts'
+import { drainMs } from '../site/replicas.ts'
 import type { Site } from '../site/site.ts'
 
 /** Counts of open descriptors by kind, by process. */
@@ -77,15 +78,21 @@ export function describeIds({ site, book }: { site: Site; book: Book }): string[
   return [...operations, ...lines.filter((line) => isDefect(line) || isNamed(line))]
 }
 
-/** A connection may break if a process that may have held it was killed, and for no other reason. */
+/**
+ * A connection may break if a process that may have held it was killed, or if its request took longer than
+ * the whole drain period of a stop, and for no other reason.
+ */
 export function checkBrokenConnections({ site, book }: { site: Site; book: Book }): void {
   for (const operation of book.operations) {
     const { outcome, startedMs, endedMs } = operation
     if (outcome !== 'unknown') continue
-    const isExplained = site.kills.some(
+    const isKilled = site.kills.some(
       ({ atMs }) => atMs >= startedMs - endingMs && atMs <= endedMs + noticedMs,
     )
-    if (isExplained) continue
+    const isCut = site.cuts.some(
+      ({ beganMs }) => startedMs <= beganMs && endedMs >= beganMs + drainMs,
+    )
+    if (isKilled || isCut) continue
     book.violate('connections break only when a process is killed', describeOperation(operation))
   }
 }

@@ -28,6 +28,8 @@ export type Replica = {
 }
 
 export const workersEach = 2
+/** How long a stopping gateway waits for running requests. */
+export const drainMs = 8_000
 
 export type ReplicaOptions = {
   readonly names: readonly string[]
@@ -127,7 +129,7 @@ total_ms = 20000
 private_hosts = ["127.0.0.1"]
 
 [drain]
-grace_ms = 8000
+grace_ms = ${drainMs}
 
 [responses]
 lost_after_ms = 3000

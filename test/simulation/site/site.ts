@@ -12,6 +12,9 @@ import { startWebhookReceiver, type WebhookReceiver } from './webhook-receiver.t
 /** `isOrderly`: a worker whose supervisor was killed, which writes what it has before it ends. */
 type Kill = { readonly pid: number; readonly atMs: number; readonly isOrderly: boolean }
 
+/** A stop at which requests were still running after the drain period: the gateway logs that it cuts them. */
+type Cut = { readonly beganMs: number }
+
 /** Everything that runs: two replicas on one database, their disk, and the upstreams. */
 export type Site = {
   readonly postgres: OwnPostgres
@@ -24,6 +27,7 @@ export type Site = {
   readonly replicas: readonly Replica[]
   /** Processes that were killed, for what they may have lost. */
   readonly kills: Kill[]
+  readonly cuts: Cut[]
   readonly frozen: Set<number>
   /** Addresses to which clients send; a load balancer would know them by `/readyz`. */
   readonly rotation: string[]
@@ -64,6 +68,7 @@ export async function startSite(folder: string, book: Book): Promise<Site | null
     upstreams,
   })
   const kills: Kill[] = []
+  const cuts: Cut[] = []
   const frozen = new Set<number>()
   const rotation = replicas.map(({ url }) => url)
   const slowness = watchSlowness(postgres.url)
@@ -77,6 +82,7 @@ export async function startSite(folder: string, book: Book): Promise<Site | null
     webhooks,
     replicas,
     kills,
+    cuts,
     frozen,
     rotation,
     isDatabaseDown: false,
@@ -111,17 +117,17 @@ export async function startSite(folder: string, book: Book): Promise<Site | null
       const beganMs = performance.now()
       const workers = replica.workers()
       const code = await replica.stop()
+      const log = replica.runs.at(-1)?.log() ?? []
+      if (log.some(({ message }) => message === 'requests aborted at shutdown')) {
+        cuts.push({ beganMs })
+      }
       // The exit code is that of its workers.
       const wasKilled = kills.some(({ pid, atMs }) => atMs >= beganMs && workers.includes(pid))
       if (code === 0 || wasKilled) return
-      const lines = replica.runs
-        .at(-1)
-        ?.log()
-        .slice(-stopLinesMax)
-        .map((line) => JSON.stringify(line))
+      const lines = log.slice(-stopLinesMax).map((line) => JSON.stringify(line))
       book.violate(
         'a stopped replica exits cleanly',
-        `${replica.name}: ${code}\n${lines?.join('\n')}`,
+        `${replica.name}: ${code}\n${lines.join('\n')}`,
       )
     },
     async close() {
