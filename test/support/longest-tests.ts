@@ -1,10 +1,19 @@
-/** The test files that take 15 s and more alone, the longest first. They need not be complete. */
+/**
+ * The test files that take 15 s and more alone, the longest first, and those that run local models: with
+ * their low priority these take minutes beside others. They need not be complete.
+ */
 export const longestTests: readonly string[] = [
   'test/simulation/simulation.test.ts',
   'test/simulation/upgrade/upgrade.test.ts',
   'test/http/slow-body.test.ts',
   'test/release/build.test.ts',
   'test/inference/upstreams/llama/processes.test.ts',
+  'test/inference/upstreams/onnx/gateway.test.ts',
+  'test/inference/upstreams/llama/adapter.test.ts',
+  'test/process/local-speech.test.ts',
+  'test/process/local-model.test.ts',
+  'test/speech/engines/local.test.ts',
+  'test/inference/upstreams/llama/gateway.test.ts',
   'test/retrieval/extraction/scanned-pages.test.ts',
   'test/docs/pages.test.ts',
   'test/process/tls.test.ts',
