@@ -119,7 +119,7 @@ describe.skipIf(isBrowserMissing)('files and collections in a browser (needs chr
 
   test('a document of a collection is found, with the reasons, also after a reindex', async () => {
     const visited = await openPage()
-    const { page, faults, open, press, fill, shows, expectAccessible } = visited
+    const { page, faults, open, press, fill, choose, shows, expectAccessible } = visited
     await open('/collections', 'Collections')
     await shows('No collections yet')
     await press('Create a collection')
@@ -154,6 +154,20 @@ describe.skipIf(isBrowserMissing)('files and collections in a browser (needs chr
     await press('Members')
     await press('Everyone')
     await shows('Shared with Everyone')
+
+    // An answer names the document that it cites.
+    await open('/playground', 'Playground')
+    const option = `[...document.querySelectorAll('option')].find((one) => one.innerText === 'rules')`
+    await page.waitForFunction(option)
+    await choose('Search a collection', String(await page.evaluate(`${option}.value`)))
+    await fill('Message', 'Who pays travel costs?')
+    await page.keyboard.press('Enter')
+    await page.waitForFunction(
+      `document.querySelector('.answer .sources')?.innerText.includes('rules.txt')`,
+    )
+    await expectAccessible()
+    await open('/collections', 'Collections')
+    await press('rules')
     await press('Delete')
     await press('Delete')
     await shows('No collections yet')

@@ -73,19 +73,22 @@ function Sources({ sources }: { sources: readonly Source[] }) {
     ...new Map(sources.map((source) => [source.url ?? source.title, source])).values(),
   ]
   return (
-    <ul class="row sources" aria-label={text('playground.sources')}>
-      {unique.map(({ title, url, quote }) => (
-        <li key={url ?? title} class="tag" title={quote}>
-          {url === undefined ? (
-            title
-          ) : (
-            <a href={url} target="_blank" rel="noreferrer">
-              {title}
-            </a>
-          )}
-        </li>
-      ))}
-    </ul>
+    <div class="row sources">
+      <span class="small muted">{text('playground.sources')}</span>
+      <ul class="row" aria-label={text('playground.sources')}>
+        {unique.map(({ title, url, quote }) => (
+          <li key={url ?? title} class="tag" title={quote}>
+            {url === undefined ? (
+              title
+            ) : (
+              <a href={url} target="_blank" rel="noreferrer">
+                {title}
+              </a>
+            )}
+          </li>
+        ))}
+      </ul>
+    </div>
   )
 }
 
