@@ -139,7 +139,7 @@ describe('a killed worker', () => {
     }
     // After an outage of the database, others may not have connected yet.
     const unsettled = await startWith(3_600_000)
-    await eventually('the waiting job is done', () => done.length === 1)
+    await eventually('the waiting job is done', () => done.length > 0)
     await Bun.sleep(300)
     expect(done).toEqual([['waiting', 1]])
     await unsettled.close()
