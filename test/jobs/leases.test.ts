@@ -181,9 +181,9 @@ test.skipIf(serverUrl === undefined)(
     await fixture.add('q', { key: 'new', payload: 'new' })
     await eventually('the other worker runs', () => ran.length > 0)
     await Bun.sleep(300)
-    expect(ran).toEqual(['new'])
     await other.close()
     await database.close()
+    expect(ran).toEqual(['new'])
   },
 )
 
