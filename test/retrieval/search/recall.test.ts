@@ -209,15 +209,17 @@ async function fill(): Promise<void> {
   const table = sql.raw(`chunk_${index.id}`)
   const type = sql.raw(kind === 'pglite' ? 'vector' : 'halfvec')
   for (let at = 0; at < chunks.length; at += 1_000) {
-    const rows = chunks.slice(at, at + 1_000).map(({ id, file, vector }) => ({
+    const rows = chunks.slice(at, at + 1_000).map(({ id, file, vector }, offset) => ({
       id,
       file_id: files[file],
+      ordinal: (at + offset) % chunksPerFile,
       e: `[${Array.from(vector, (value) => value.toFixed(5)).join(',')}]`,
     }))
     await drizzle.execute(sql`
       insert into ${table} (id, file_id, ordinal, text, start_char, end_char, tsv, e)
-      select id, file_id, 0, '', 0, 0, '', e::${type}
-      from json_to_recordset(${JSON.stringify(rows)}::json) as row(id uuid, file_id uuid, e text)`)
+      select id, file_id, ordinal, '', 0, 0, '', e::${type}
+      from json_to_recordset(${JSON.stringify(rows)}::json)
+        as row(id uuid, file_id uuid, ordinal integer, e text)`)
   }
   await storeShares(database, [
     ...readers.map(({ userId }) => shareOf('collection', collectionId, userId)),
