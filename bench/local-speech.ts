@@ -13,7 +13,7 @@ import { formatTable } from './support/table.ts'
 export const summary =
   'CPU, latency and memory of local speech recognition, with a recorded human voice in Opus.'
 export const usage =
-  '[--local FOLDER of .ci/speech] [--sessions 1,10,50] [--seconds 22] [--threads 1] [--json FILE]'
+  '[--local FOLDER of .ci/speech] [--sessions 1,10,50] [--seconds 22] [--threads 1] [--load-max 0.8] [--json FILE]'
 
 /** Kennedy's inaugural address. */
 const recording = join(import.meta.dir, '../test/recordings/speech/jfk.opus')
@@ -32,6 +32,8 @@ type Heard = {
   readonly untranscribedMs: number
   /** Sessions that the model was too slow for. */
   readonly failed: number
+  /** Sessions that were not admitted, because the model would have been too slow for them. */
+  readonly refused: number
 }
 
 type Row = {
@@ -43,6 +45,7 @@ type Row = {
   readonly words: number
   readonly untranscribedMs: number
   readonly failed: number
+  readonly refused: number
   readonly idleBytes: number
   readonly peakBytes: number
 }
@@ -71,6 +74,7 @@ function readOptions(args: readonly string[]) {
       sessions: { type: 'string', default: '1,10,50' },
       seconds: { type: 'string', default: '22' },
       threads: { type: 'string', default: '1' },
+      'load-max': { type: 'string' },
       json: { type: 'string' },
     },
   })
@@ -82,13 +86,14 @@ function readOptions(args: readonly string[]) {
     sessions: values.sessions.split(',').map((text) => whole(text, 'sessions', 1_000)),
     repeats: Math.ceil(whole(values.seconds, 'seconds', 3_600) / (recordingMs / 1_000)),
     threads: whole(values.threads, 'threads', 64),
+    loadMax: values['load-max'],
     jsonFile: values.json,
   }
 }
 
 async function measure(
   sessions: number,
-  { local, repeats, threads }: ReturnType<typeof readOptions>,
+  { local, repeats, threads, loadMax }: ReturnType<typeof readOptions>,
 ): Promise<Row> {
   const dataFolder = join(temporaryFolder(), 'data')
   mkdirSync(dataFolder)
@@ -100,7 +105,8 @@ async function measure(
     logLevel: 'warn',
     configLines: [
       `[speech]\nsessions_per_user_max = ${sessions}`,
-      `[[engine]]\nname = "local"\nkind = "local"\nload_max = 100\nmodel = "${join(local, 'tiny.en')}"`,
+      `[[engine]]\nname = "local"\nkind = "local"\nmodel = "${join(local, 'tiny.en')}"`,
+      ...(loadMax === undefined ? [] : [`load_max = ${loadMax}`]),
       `threads = ${threads}\nsessions_max = ${sessions}\nlanguages = ["en"]\n`,
     ].join('\n'),
   })
@@ -115,18 +121,20 @@ async function measure(
   }, 1_000)
   const opened = Array.from({ length: sessions }, () => speak(gateway, audio, repeats))
   const heard = await Promise.all(opened).finally(() => clearInterval(sampling))
-  const audioS = (sessions * repeats * recordingMs) / 1_000
-  const sum = (field: 'words' | 'partials' | 'untranscribedMs' | 'failed') =>
+  const sum = (field: 'words' | 'partials' | 'untranscribedMs' | 'failed' | 'refused') =>
     heard.reduce((total, session) => total + session[field], 0)
+  const admitted = sessions - sum('refused') / repeats
+  const audioS = (admitted * repeats * recordingMs) / 1_000
   const row = {
     sessions,
     cpuMsPerSecond: (treeUsage(gateway.pid).cpuMs - cpuMs) / audioS,
     wordMs: quantiles(heard.flatMap(({ wordMs }) => wordMs)),
-    endMs: quantiles(heard.map(({ endMs }) => endMs))[0],
-    partialsPerSession: sum('partials') / sessions,
-    words: sum('words') / sessions,
+    endMs: quantiles(heard.flatMap(({ endMs, refused }) => (refused > 0 ? [] : [endMs])))[0],
+    partialsPerSession: sum('partials') / admitted,
+    words: sum('words') / admitted,
     untranscribedMs: sum('untranscribedMs'),
     failed: sum('failed'),
+    refused: sum('refused'),
     idleBytes,
     peakBytes,
   }
@@ -148,6 +156,7 @@ async function speak(gateway: Gateway, audio: Uint8Array, repeats: number): Prom
     endMs: last?.endMs ?? 0,
     untranscribedMs: all.reduce((sum, { untranscribedMs }) => sum + untranscribedMs, 0),
     failed: all.reduce((sum, { failed }) => sum + failed, 0),
+    refused: all.reduce((sum, { refused }) => sum + refused, 0),
   }
 }
 
@@ -187,19 +196,23 @@ function speakOnce({ port, bearer }: Gateway, audio: Uint8Array): Promise<Heard>
       for (const word of words) wordEndsMs.push(Number(Object(word)['end']) * 1_000)
     } else if (frame['type'] === 'session_end') {
       const untranscribedMs = Number(Object(frame['stats'])['untranscribed_ms'])
-      end(untranscribedMs, 0)
+      end(untranscribedMs, 'ended')
     } else if (frame['type'] === 'error') {
-      noteError(String(Object(frame['error'])['code']))
-      end(0, 1)
+      const code = String(Object(frame['error'])['code'])
+      noteError(code)
+      end(0, code === 'capacity' ? 'refused' : 'failed')
     }
   }
 
-  function end(untranscribedMs: number, failed: number): void {
+  function end(untranscribedMs: number, outcome: 'ended' | 'failed' | 'refused'): void {
     clearTimeout(failure)
     const endMs = performance.now() - startedMs - recordingMs
     const partials = transcripts.filter(({ isFinal }) => !isFinal).length
     const wordMs = wordLatencies(transcripts, wordEndsMs)
-    resolve({ wordMs, words: wordEndsMs.length, partials, endMs, untranscribedMs, failed })
+    const failed = outcome === 'failed' ? 1 : 0
+    const refused = outcome === 'refused' ? 1 : 0
+    const words = wordEndsMs.length
+    resolve({ wordMs, words, partials, endMs, untranscribedMs, failed, refused })
   }
 
   socket.onopen = () => socket.send(JSON.stringify({ options: { words: true } }))
@@ -253,6 +266,7 @@ function formatRows(rows: readonly Row[]): string {
     'words',
     'lost',
     'failed',
+    'refused',
     'memory: model loaded, peak',
   ]
   return formatTable(
@@ -266,6 +280,7 @@ function formatRows(rows: readonly Row[]): string {
       row.words.toFixed(0),
       `${row.untranscribedMs} ms`,
       String(row.failed),
+      String(row.refused),
       `${toMebibytes(row.idleBytes)}, ${toMebibytes(row.peakBytes)}`,
     ]),
   )

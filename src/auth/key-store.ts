@@ -56,14 +56,13 @@ export type KeySelector = { readonly keyId: string; readonly userId: string | un
 /** The fields of a key that can be changed. */
 export type KeyChange = Partial<KeyRights & Pick<KeyRecord, 'name' | 'expiresAt'>>
 
-/** A new secret of a key. */
+/** A new secret of a key, whose expiry stays unless it is given. */
 export type NewSecret = {
   readonly hash: Uint8Array
   readonly masked: string
   readonly rotatedAt: Date
   /** Until when the present secret works. */
   readonly previousExpiresAt: Date
-  /** Absent: as before. */
   readonly expiresAt?: Date
 }
 

@@ -56,6 +56,8 @@ export function planNative(
   return { request: rest, targets, droppedTools: [...new Set(tools.map(({ type }) => type))] }
 }
 
+export type WebSearchConfig = Pick<Config, 'webSearch' | 'mcpServer'>
+
 /**
  * Whether the gateway runs the web search of a request: an operator has configured one, and no upstream
  * of the model speaks the protocol of the client.
@@ -63,7 +65,7 @@ export function planNative(
 export function searchesHere(
   { tools, protocol }: NativeNeeds,
   targets: readonly Target[],
-  config: Pick<Config, 'webSearch' | 'mcpServer'>,
+  config: WebSearchConfig,
   groups: readonly string[],
 ): boolean {
   return (

@@ -115,6 +115,19 @@ test('responses that the database rejects do not hold up others', async () => {
   expect(outcomes).toEqual(['stored', 'stored', 'unstored', 'unstored', 'unstored'])
 })
 
+test('of two responses, one that the database rejects delays the other by one write', async () => {
+  const writes: string[][] = []
+  const write: ResponseStore['write'] = (work) => {
+    writes.push(work.ended.map(({ id }) => id))
+    return rejectFirst(work)
+  }
+  const { entries, outcomes, end } = openEntries(2, write)
+  for (const entry of entries) end(entry)
+  await advanceUntil(() => outcomes.length === 1)
+  expect(outcomes).toEqual(['stored'])
+  expect(writes).toEqual([['resp_0', 'resp_1'], ['resp_0'], ['resp_1']])
+})
+
 test('frames that arrive during a write go into the next one, together', async () => {
   const writes: string[][] = []
   const first = Promise.withResolvers<Set<string>>()

@@ -283,8 +283,8 @@ describe('POST /compat/v1/messages', () => {
 
   test('tokens are counted', async () => {
     const { max_tokens: _, ...body } = ask('tides')
-    const httpResponse = await world.gateway.post('/compat/v1/messages/count_tokens', body)
-    expect(httpResponse.status).toBe(200)
+    const path = '/compat/v1/messages/count_tokens'
+    expect((await world.gateway.post(path, body)).status).toBe(200)
   })
 })
 
@@ -293,11 +293,8 @@ test('a user who may not use the server is refused, as without a search', async 
     toml: 'groups = ["staff"]\n[web_search]\nmcp_server = "docs"\n',
     upstream: [{ name: 'plain', url: chat.baseUrl, models: [models.chat] }],
   })
-  const httpResponse = await gateway.post('/v1/responses', {
-    model: models.chat,
-    input: 'tides',
-    tools: [{ type: 'web_search' }],
-  })
+  const body = { model: models.chat, input: 'tides', tools: [{ type: 'web_search' }] }
+  const httpResponse = await gateway.post('/v1/responses', body)
   expect(await readFailure(httpResponse, gateway)).toMatchObject({ code: 'tool_not_supported' })
   await stop()
 })

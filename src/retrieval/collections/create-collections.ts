@@ -13,7 +13,7 @@ import {
 } from '#lib/request-context.ts'
 import { sqlStateOf } from '#lib/sql-state.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
-import { partTokensFor } from '#retrieval/index/parts.ts'
+import { indexSpecFor } from '#retrieval/index/parts.ts'
 import { type ChunkTables, withModelErrors } from '#retrieval/index/tables.ts'
 import { createRunner } from '#retrieval/sql-store.ts'
 import type { ConfigValues } from '#settings/schema.ts'
@@ -95,14 +95,8 @@ export function createCollections(deps: CollectionsDeps) {
         purpose: 'passage',
         context: withSignal(context, AbortSignal.timeout(probeMs)),
       })
-      const chunkTokensMax = chunking?.tokensMax ?? limits.chunkTokensMax
-      return {
-        model: embedder.model,
-        dims,
-        chunkTokensMax,
-        chunkOverlapTokens: chunking?.overlapTokens ?? limits.chunkOverlapTokens,
-        partTokensMax: partTokensFor(chunkTokensMax, embedder.passageTokensMax),
-      }
+      const { model, passageTokensMax } = embedder
+      return indexSpecFor({ model, dims, passageTokensMax }, chunking, limits)
     })
   }
 

@@ -1,11 +1,21 @@
 import type { IndexSpec } from './chunk.ts'
 
-/** The parts that suit the model; null if its passages are short enough. */
-export function partTokensFor(
-  chunkTokensMax: number,
-  suitableTokensMax = chunkTokensMax,
-): IndexSpec['partTokensMax'] {
-  return suitableTokensMax < chunkTokensMax ? suitableTokensMax : null
+type Model = Pick<IndexSpec, 'model' | 'dims'> & {
+  /** See `Embedder`. */
+  readonly passageTokensMax?: number | undefined
+}
+
+/** The index for passages of a model, as they were asked for or as before; in parts, if they suit it better. */
+export function indexSpecFor(
+  { model, dims, passageTokensMax }: Model,
+  chunking: { readonly tokensMax: number; readonly overlapTokens: number } | null,
+  before: Pick<IndexSpec, 'chunkTokensMax' | 'chunkOverlapTokens'>,
+): IndexSpec {
+  const chunkTokensMax = chunking?.tokensMax ?? before.chunkTokensMax
+  const chunkOverlapTokens = chunking?.overlapTokens ?? before.chunkOverlapTokens
+  const suitableTokensMax = passageTokensMax ?? chunkTokensMax
+  const partTokensMax = suitableTokensMax < chunkTokensMax ? suitableTokensMax : null
+  return { model, dims, chunkTokensMax, chunkOverlapTokens, partTokensMax }
 }
 
 /** How texts are split for an index. Parts overlap by the same share as passages. */

@@ -1,7 +1,7 @@
 import { AppError } from '#lib/errors.ts'
 import { refused } from '#lib/unprocessable.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
-import { partTokensFor } from '#retrieval/index/parts.ts'
+import { indexSpecFor } from '#retrieval/index/parts.ts'
 import { countFiles } from './file-store.ts'
 import type { ModelProbe } from './probe.ts'
 import type { ReindexEstimate } from './record.ts'
@@ -93,17 +93,8 @@ function requireOneSource(collections: readonly RoutedCollection[]): void {
   )
 }
 
-function targetSpecFor({ chunking }: ReindexParams, { model, dims, passageTokensMax }: ModelProbe) {
-  return (collection: RoutedCollection): IndexSpec => {
-    const chunkTokensMax = chunking?.tokensMax ?? collection.chunkTokensMax
-    return {
-      model,
-      dims,
-      chunkTokensMax,
-      chunkOverlapTokens: chunking?.overlapTokens ?? collection.chunkOverlapTokens,
-      partTokensMax: partTokensFor(chunkTokensMax, passageTokensMax),
-    }
-  }
+function targetSpecFor({ chunking }: ReindexParams, probe: ModelProbe) {
+  return (collection: RoutedCollection) => indexSpecFor(probe, chunking ?? null, collection)
 }
 
 function specOf(collection: RoutedCollection): IndexSpec {

@@ -23,7 +23,7 @@ import type { Collections } from '#retrieval/collections/create-collections.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
 import { logIgnored } from '#surfaces/log-ignored.ts'
-import { planNative, searchesHere } from '#surfaces/native-tools.ts'
+import { planNative, searchesHere, type WebSearchConfig } from '#surfaces/native-tools.ts'
 import { holdsFiles, type RequestFiles } from '#surfaces/request-files.ts'
 import { runGeneration } from '#surfaces/run-generation.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -84,10 +84,7 @@ export type ResponseServiceDeps = {
   runs: ResponseRuns
   history: HistorySources
   sealer: Sealer
-  config: Pick<
-    Config,
-    'limits' | 'responses' | 'upstream' | 'unsupportedTools' | 'webSearch' | 'mcpServer'
-  >
+  config: Pick<Config, 'limits' | 'responses' | 'upstream' | 'unsupportedTools'> & WebSearchConfig
   log: Log
   now: () => Date
 }
@@ -224,9 +221,8 @@ async function planResponse(
     : native.request
   const streams = parsed.stream || turn !== undefined
   const hostedRequest = withAgentTools(parsed.hosted, agent)
-  const { tools } = request
   const hosted = usesHostedTools(hostedRequest)
-    ? await deps.hostedTools.open(hostedRequest, { caller: principal, tools })
+    ? await deps.hostedTools.open(hostedRequest, { caller: principal, tools: request.tools })
     : null
   const withTools =
     hosted === null
