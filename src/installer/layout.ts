@@ -72,11 +72,12 @@ export function createLayout(folder: string, partialsName = '.partial') {
 const removedPrefix = '.removed-'
 const blockBytes = 512
 
-/** The disk usage of a folder, in bytes. */
-export async function diskBytes(folder: string): Promise<number> {
+/** The disk usage of a folder, in bytes, without one of the folders in it. */
+export async function diskBytes(folder: string, without?: string): Promise<number> {
   let bytes = 0
   for (const entry of await readdir(folder, { withFileTypes: true }).catch(() => [])) {
     const path = join(folder, entry.name)
+    if (path === without) continue
     if (entry.isDirectory()) bytes += await diskBytes(path)
     else
       bytes += await stat(path).then(

@@ -70,8 +70,8 @@ export function createLibrary(layout: Layout, log: Pick<Log, 'warn'>) {
     pathOf: ({ name }: InstalledModel, { path }: InstalledFile) => join(layout.model(name), path),
     /** The bytes of installed models, and of partially downloaded files. */
     async usage(): Promise<{ used: number; partials: number }> {
-      const partials = await diskBytes(layout.partials)
-      return { used: (await diskBytes(layout.folder)) - partials, partials }
+      const { folder, partials } = layout
+      return { used: await diskBytes(folder, partials), partials: await diskBytes(partials) }
     },
   }
 }
