@@ -43,7 +43,7 @@ afterAll(async () => {
   await chat.stop()
 })
 
-/** Searches for the words of the last message, then answers with what it was told. */
+/** Searches for the words of the last message, then answers with the results. */
 function searchThenAnswer(body: string): string {
   const { messages, tools = [] } = asRecord(parseJson(body))
   const last = asRecord(Array.isArray(messages) ? messages.at(-1) : null)
