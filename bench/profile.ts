@@ -7,7 +7,7 @@ import { runLoad, startMockUpstream } from './support/load.ts'
 import type { LoadJob, LoadReport } from './support/load-job.ts'
 import { readRunOptions, runFlags, UsageError } from './support/options.ts'
 import { pacedJob, slackMs, tokensPerSecond } from './support/paced-streams.ts'
-import { formatPair, type Pair, pairNames, readPairs } from './support/pairs.ts'
+import { formatPair, type Pair, pairNames, quickPairs, readPairs } from './support/pairs.ts'
 import { barePlan } from './support/plan.ts'
 import { treePids } from './support/process-tree.ts'
 import { writeResult } from './support/report.ts'
@@ -121,7 +121,7 @@ export async function run(args: readonly string[]): Promise<number> {
     options: { ...runFlags, pair: { type: 'string' } },
   })
   const options = readRunOptions(values)
-  const pairs = readPairs(values.pair, ['responses-chat', 'messages-messages'])
+  const pairs = readPairs(values.pair, quickPairs)
   if (Bun.which('perf') === null) throw new UsageError('perf is not installed (linux-perf)')
   const upstreamPort = await startMockUpstream(mockLifetimeS)
   const started = { ...options, pairs, upstreamPort, logLevel: 'info' }
@@ -157,26 +157,22 @@ async function measure(work: Work, target: Target): Promise<Profile> {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-profile-'))
   const file = join(folder, 'perf.data')
   const pids = treePids(target.pid).join(',')
-  let recording: Bun.Subprocess | null = null
+  const recordings: Bun.Subprocess[] = []
   const report = await runLoad(work.job(target), ({ inWindow }) => {
-    if (!inWindow || recording !== null) return
+    if (!inWindow || recordings.length > 0) return
     const seconds = (windowMs - perfMarginMs) / 1_000
     const what = ['-F', String(samplesPerSecond), '-p', pids, '-o', file]
-    recording = Bun.spawn(['perf', 'record', ...what, '--', 'sleep', String(seconds)], {
-      stdio: ['ignore', 'ignore', 'ignore'],
-    })
+    recordings.push(
+      Bun.spawn(['perf', 'record', ...what, '--', 'sleep', String(seconds)], {
+        stdio: ['ignore', 'ignore', 'ignore'],
+      }),
+    )
   })
-  const recorder: Bun.Subprocess | null = recording
-  await (recorder as Bun.Subprocess | null)?.exited
+  await recordings[0]?.exited
   const shares = readShares(file)
   rmSync(folder, { recursive: true })
   const microseconds = ((report.window.cpu?.totalMs ?? 0) * 1_000) / work.units(report)
-  return {
-    kernel: shares.kernel * microseconds,
-    native: shares.native * microseconds,
-    compiled: shares.compiled * microseconds,
-    helpers: shares.helpers * microseconds,
-  }
+  return scaled(shares, microseconds)
 }
 
 /** The parts of all samples, which add up to 1. */
@@ -195,11 +191,15 @@ function readShares(file: string): Profile {
     all += share
   }
   if (all === 0) throw new Error('perf recorded no samples')
+  return scaled(shares, 1 / all)
+}
+
+function scaled({ kernel, native, compiled, helpers }: Profile, by: number): Profile {
   return {
-    kernel: shares.kernel / all,
-    native: shares.native / all,
-    compiled: shares.compiled / all,
-    helpers: shares.helpers / all,
+    kernel: kernel * by,
+    native: native * by,
+    compiled: compiled * by,
+    helpers: helpers * by,
   }
 }
 

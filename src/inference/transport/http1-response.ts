@@ -53,11 +53,6 @@ export class ResponseParser {
     return this.#body?.complete ?? false
   }
 
-  /** Whether a clean end of the connection ends the body. */
-  get endsWithConnection(): boolean {
-    return this.#body?.endsWithConnection ?? false
-  }
-
   /** Whether the connection may carry another request. */
   get reusable(): boolean {
     if (!this.complete || this.#body?.surplus !== false || this.head === null) return false

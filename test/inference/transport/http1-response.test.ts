@@ -38,7 +38,7 @@ function read(pieces: readonly string[]): ParsedResponse {
     ),
     body,
     complete: parser.complete,
-    endsWithConnection: parser.endsWithConnection,
+    endsWithConnection: parser.body?.endsWithConnection ?? false,
     reusable: parser.reusable,
   }
 }
