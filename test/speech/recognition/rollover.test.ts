@@ -48,7 +48,7 @@ test('another engine is preferred over the failed one', async () => {
 
 test('an engine that stalls is replaced', async () => {
   const engine = createScriptedEngine({ scripts: [{ stallAtMs: 2_500 }] })
-  const recorder = await recordEngines({ engines: [engine], settings: { engineStallMs: 60 } })
+  const recorder = await recordEngines({ engines: [engine], settings: { engineStallMs: 500 } })
   await recorder.write(speech.samples)
   await recorder.end()
   expect(recorder.words()).toEqual(allWords)
@@ -158,7 +158,7 @@ test('after the maximum of engine failures the session fails with the last cause
     const engine = createScriptedEngine({ scripts: Array.from({ length: 9 }, () => script) })
     const recorder = await recordEngines({
       engines: [engine],
-      settings: { rolloversMax: 3, engineStallMs: 40 },
+      settings: { rolloversMax: 3, engineStallMs: 500 },
     })
     await recorder.write(speech.samples)
     const ending = await recorder.ending()
