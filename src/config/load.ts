@@ -7,6 +7,7 @@ import { authFaults } from '#auth/config.ts'
 import { edgeFaults } from '#edges/config.ts'
 import { hookFaults } from '#hooks/config.ts'
 import { hostedToolFaults } from '#hosted-tools/config.ts'
+import { niceVariable } from '#lib/compute-process.ts'
 import { deepFreeze } from '#lib/frozen.ts'
 import { isRecord } from '#lib/json.ts'
 import { suggestionFor } from '#lib/suggestion.ts'
@@ -91,9 +92,10 @@ export function programEnvironment(): Environment {
 }
 
 /** The same for our own compute processes, with the paths of libraries and devices. */
-export function computeEnvironment(): Environment {
+export function computeEnvironment({ computeNice }: Pick<Config, 'computeNice'>): Environment {
   const names = ['PATH', 'HOME', 'LD_LIBRARY_PATH', 'CUDA_VISIBLE_DEVICES', 'SystemRoot']
-  return Object.fromEntries(names.map((name) => [name, process.env[name]]))
+  const inherited = Object.fromEntries(names.map((name) => [name, process.env[name]]))
+  return { ...inherited, [niceVariable]: String(computeNice) }
 }
 
 /** Loads and validates file and environment; throws one `ConfigError` with every fault. */

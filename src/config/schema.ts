@@ -70,6 +70,10 @@ export const configSchema = Type.Object(
       minimum: 1,
       env: 'SLUICE_WORKERS',
     }),
+    computeNice: whole(
+      'Nice value of the processes that run models on this machine: 0 is the priority of the gateway, 19 the lowest.',
+      { default: 10, minimum: 0, maximum: 19, env: 'SLUICE_COMPUTE_NICE' },
+    ),
     platformVersion: choice(
       'Platform release to behave as. 1.2.0 refuses API keys in Authorization and has no /compat.',
       ['1.2.1', '1.2.0'],

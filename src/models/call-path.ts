@@ -68,18 +68,18 @@ export function startCallPath(
   const llama = createLlama({
     models: () => ggufModels(installed),
     settings: { ...config.llama, packageFolder: llamaFolder(config) },
-    environment: computeEnvironment(),
+    environment: computeEnvironment(config),
     log,
   })
   const onnx = createOnnx({
     models: () => onnxModels(installed),
     settings: { ...config.onnx, packageFolder: onnxFolder(config) },
-    environment: computeEnvironment(),
+    environment: computeEnvironment(config),
     log,
   })
   const flite = createFlite({
     settings: { ...config.flite, packageFolder: fliteFolder(config) },
-    environment: computeEnvironment(),
+    environment: computeEnvironment(config),
     log,
   })
   const adapters = { ...adaptersByKind, llama, onnx, flite }

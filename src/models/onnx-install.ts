@@ -57,7 +57,7 @@ async function verify(config: Config, name: string): Promise<string> {
   const onnx = createOnnx({
     models: () => onnxModels(library),
     settings: { ...config.onnx, packageFolder: onnxFolder(config) },
-    environment: computeEnvironment(),
+    environment: computeEnvironment(config),
     log: { info() {}, warn: note, error: note },
   })
   try {

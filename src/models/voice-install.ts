@@ -25,7 +25,7 @@ export async function installVoice(args: readonly string[]): Promise<number> {
   if (packageFault(packageFolder) !== null) await installRuntime(localRuntime(config, 'voice'))
   const flite = createFlite({
     settings: { ...config.flite, packageFolder },
-    environment: computeEnvironment(),
+    environment: computeEnvironment(config),
     log: { warn() {} },
   })
   try {

@@ -1,5 +1,5 @@
 import type { Auth } from '#auth/auth.ts'
-import { programEnvironment } from '#config/load.ts'
+import { computeEnvironment, programEnvironment } from '#config/load.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { Limits } from '#limits/admission.ts'
@@ -49,6 +49,7 @@ export const speechModule = module({
     const engineDeps = {
       log,
       environment: programEnvironment(),
+      computeEnvironment: computeEnvironment(config),
       fetch,
       folders: speechFolders(config),
     }

@@ -11,6 +11,8 @@ export type EngineDeps = {
   readonly log: Log
   /** The environment of programs. */
   readonly environment: Readonly<Record<string, string | undefined>>
+  /** The environment of processes that run models; absent: the same. */
+  readonly computeEnvironment?: Readonly<Record<string, string | undefined>>
   readonly fetch?: EngineFetch
   /** Absent: there are no local models. */
   readonly folders?: SpeechFolders

@@ -2,7 +2,7 @@
  * A process that speaks, started by `speaker-process.ts`: synthesis blocks for up to seconds. It serves one
  * text at a time until the gateway disconnects or kills it.
  */
-import { constants, setPriority } from 'node:os'
+import { serveGateway } from '#lib/compute-process.ts'
 import { createResampler, type Resampler } from '#lib/resample.ts'
 import { OggOpusWriter } from './ogg-opus.ts'
 import { runCommand } from './wasi.ts'
@@ -41,14 +41,7 @@ let opus: { readonly encoder: OpusEncoder; readonly writer: OggOpusWriter } | nu
 let current: Begin | null = null
 let resampler: Resampler | null = null
 
-const end = () => process.kill(process.pid, 'SIGKILL')
-process.on('disconnect', end)
-if (!process.connected) end()
-// A signal to the process group is for the gateway, which stops its children itself.
-process.on('SIGINT', () => {})
-process.on('SIGTERM', () => {})
-// The gateway must stay responsive while a text is spoken.
-setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
+serveGateway()
 
 process.on('message', async (message: ToChild) => {
   let reply: FromChild

@@ -2,7 +2,7 @@
  * The process of one model, started by `model-process.ts`. It loads the model and serves calls until
  * the gateway disconnects or kills it. A crash of the native code ends only this process.
  */
-import { constants, setPriority } from 'node:os'
+import { serveGateway } from '#lib/compute-process.ts'
 import { countPrompt, generate } from './child-generation.ts'
 import { type LoadedModel, loadModel, ModelLoadError } from './child-model.ts'
 import {
@@ -24,15 +24,7 @@ type ActiveCall = {
 const calls = new Map<number, ActiveCall>()
 let loaded: LoadedModel | null = null
 
-// Native threads may be running, and there is no state to save.
-const end = () => process.kill(process.pid, 'SIGKILL')
-process.on('disconnect', end)
-if (!process.connected) end()
-// A signal to the process group is for the gateway, which stops its children itself.
-process.on('SIGINT', () => {})
-process.on('SIGTERM', () => {})
-// The gateway must stay responsive while a model runs.
-setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
+serveGateway()
 
 process.on('message', (message: ToChild) => {
   switch (message.type) {

@@ -3,21 +3,13 @@
  * and runs it until the gateway disconnects or kills it. A crash of the native code ends only this
  * process.
  */
-import { constants, setPriority } from 'node:os'
+import { serveGateway } from '#lib/compute-process.ts'
 import { type Encoder, loadEncoder, RuntimeLoadError } from './encoder.ts'
 import type { FromChild, ToChild } from './wire.ts'
 
 let encoder: Encoder | null = null
 
-// Native threads may be running, and there is no state to save.
-const end = () => process.kill(process.pid, 'SIGKILL')
-process.on('disconnect', end)
-if (!process.connected) end()
-// A signal to the process group is for the gateway, which stops its children itself.
-process.on('SIGINT', () => {})
-process.on('SIGTERM', () => {})
-// The gateway must stay responsive while a model runs.
-setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
+serveGateway()
 
 process.on('message', async (message: ToChild) => {
   send(await handle(message))

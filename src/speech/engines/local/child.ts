@@ -2,7 +2,7 @@
  * The process of one speech model, started by `recogniser.ts`: the runtime is native code that blocks
  * and may crash. It serves one request at a time until the gateway disconnects or kills it.
  */
-import { constants, setPriority } from 'node:os'
+import { serveGateway } from '#lib/compute-process.ts'
 import type { SpeechModel } from './model-files.ts'
 import { type ChildResult, type FromChild, localRateHz, type ToChild } from './wire.ts'
 
@@ -40,15 +40,7 @@ let configOf: (language: string) => RecognizerConfig = () => {
 }
 let language = ''
 
-// Native code may be running, and there is no state to save.
-const end = () => process.kill(process.pid, 'SIGKILL')
-process.on('disconnect', end)
-if (!process.connected) end()
-// A signal to the process group is for the gateway, which stops its children itself.
-process.on('SIGINT', () => {})
-process.on('SIGTERM', () => {})
-// The gateway must stay responsive while a model runs.
-setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
+serveGateway()
 
 process.on('message', (message: ToChild) => {
   if (message.type === 'load') void load(message)

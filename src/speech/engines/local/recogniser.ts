@@ -181,7 +181,7 @@ export class Recogniser {
     const child = Bun.spawn(roleCommand('recognise-speech'), {
       // Outside the project, so no developer configuration applies.
       cwd: '/',
-      env: { ...deps.environment },
+      env: { ...(deps.computeEnvironment ?? deps.environment) },
       stdio: ['ignore', 'ignore', 'pipe'],
       serialization: 'advanced',
       ipc: (message: FromChild) => this.#onMessage(message, loaded),
