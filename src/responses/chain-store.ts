@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm'
 import type { QueryRunner } from '#db/query-runner.ts'
 import { conversationItem, response, responseItem } from '#db/schema/responses.ts'
+import { assert } from '#lib/assert.ts'
 import { AppError } from '#lib/errors.ts'
 import type { PageRequest, ResponseStatus, StoredItem } from './response.ts'
 import {
@@ -140,7 +141,8 @@ async function readItems(drizzle: Handle, ids: readonly string[]): Promise<reado
       (select string_agg(json, ',' order by direction, position)
         from ${itemsOf(sql`link.id`)} as item), ',' order by link.place), '') || ']' as items
     from json_array_elements_text(${JSON.stringify(ids)}::json) with ordinality as link(id, place)`)
-  return JSON.parse(row?.items ?? '[]')
+  assert(row, 'an aggregate has one row')
+  return JSON.parse(row.items)
 }
 
 function tooLong(chainMax: number): AppError {

@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { conversation, conversationItem } from '#db/schema/responses.ts'
+import { assert } from '#lib/assert.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import type { PageRequest, StoredItem } from './response.ts'
@@ -91,7 +92,8 @@ export function createConversations(
         const [row] = await drizzle.execute<{ items: string }>(sql`
           select '[' || coalesce(string_agg(json, ',' order by position), '') || ']' as items
           from ${conversationItem} where conversation_id = ${id}`)
-        return JSON.parse(row?.items ?? '[]')
+        assert(row, 'an aggregate has one row')
+        return JSON.parse(row.items)
       }),
 
     /**
@@ -170,7 +172,8 @@ async function measure(handle: Handle, id: string): Promise<Measures> {
     select count(*)::integer as count, coalesce(max(position), -1) + 1 as next,
       coalesce(sum(octet_length(json)), 0)::float8 as bytes
     from ${conversationItem} where conversation_id = ${id}`)
-  return row ?? { count: 0, bytes: 0, next: 0 }
+  assert(row, 'an aggregate has one row')
+  return row
 }
 
 async function findTaken(

@@ -39,8 +39,8 @@ export class LocalRun {
   readonly #settled = Promise.withResolvers<ResponseObject>()
   /** A queued response is in the database, and its client knows its id. */
   readonly #wasQueued: boolean
-  /** `pending`: no frame was logged. `ending`: the terminal frames wait until they are stored. */
-  #phase: 'pending' | 'streaming' | 'ending' | 'ended' = 'pending'
+  /** `pending`: no frame was logged. `ended`: the terminal frames may wait until they are stored. */
+  #phase: 'pending' | 'streaming' | 'ended' = 'pending'
   #entry: JournalEntry | null = null
   #readers = 0
   /** Cancels a foreground run without readers. */
@@ -245,7 +245,7 @@ export class LocalRun {
     const { renderer } = this.#plan
     try {
       if (this.#phase === 'pending') this.#open()
-      this.#phase = 'ending'
+      this.#phase = 'ended'
       this.#stopTimers()
       let segment = this.#segmentOf(render())
       const outcome = await this.#writeEnd(segment, isDiscarded)
@@ -258,7 +258,7 @@ export class LocalRun {
       if (outcome === 'stored') this.#log.persistedUpTo(segment.last)
       this.#log.end({ kind: 'complete' })
       this.#settled.resolve(renderer.stored())
-      this.#finish()
+      this.#deps.onEnded(this)
     } catch (fault) {
       this.#deps.log.error('failed to end a response', { response_id: this.id, error: fault })
       this.#failWithoutFrames(toAppError(fault))
@@ -274,21 +274,16 @@ export class LocalRun {
   }
 
   #failWithoutFrames(error: AppError): void {
+    this.#phase = 'ended'
     this.#stopTimers()
     this.#log.end({ kind: 'failed', error })
     this.#settled.reject(error)
     void this.#entry?.discard()
-    this.#finish()
+    this.#deps.onEnded(this)
   }
 
   #stopTimers(): void {
     clearTimeout(this.#heartbeatTimer)
     clearTimeout(this.#abandonTimer)
-  }
-
-  #finish(): void {
-    if (this.#phase === 'ended') return
-    this.#phase = 'ended'
-    this.#deps.onEnded(this)
   }
 }

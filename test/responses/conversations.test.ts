@@ -183,6 +183,12 @@ describe('the items of a conversation', () => {
     })
     expect(await few.addItems(ann, id, [message('3')])).toHaveLength(1)
     await expect(few.items(ann, id)).rejects.toMatchObject({ ...isFull, param: 'conversation' })
+    const one = await few.create(ann, { ...none, items: [message('1')] })
+    const storedCharsMax = JSON.stringify(await few.items(ann, one.id)).length - '[]'.length
+    const exact = conversationsWith({ storedCharsMax })
+    expect(await exact.items(ann, one.id)).toHaveLength(1)
+    expect(await exact.addItems(ann, one.id, [message('2')])).toHaveLength(1)
+    await expect(exact.addItems(ann, one.id, [message('3')])).rejects.toMatchObject(isFull)
     const small = conversationsWith({ storedCharsMax: 50 })
     await expect(small.items(ann, id)).rejects.toMatchObject(isFull)
     await expect(small.addItems(ann, id, [message('5')])).rejects.toMatchObject(isFull)

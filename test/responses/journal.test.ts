@@ -128,6 +128,18 @@ test('of two responses, one that the database rejects delays the other by one wr
   expect(writes).toEqual([['resp_0', 'resp_1'], ['resp_0'], ['resp_1']])
 })
 
+test('a database that refuses two responses one by one is not asked for the others before the next attempt', async () => {
+  const writes: string[][] = []
+  const { entries, end } = openEntries(5, ({ ended }) => {
+    writes.push(ended.map(({ id }) => id))
+    return Promise.reject(new Error('refused'))
+  })
+  for (const entry of entries) end(entry)
+  await new Promise((resolve) => setImmediate(resolve))
+  for (let turn = 0; turn < 50; turn++) await Promise.resolve()
+  expect(writes.slice(1)).toEqual([['resp_0'], ['resp_1']])
+})
+
 test('frames that arrive during a write go into the next one, together', async () => {
   const writes: string[][] = []
   const first = Promise.withResolvers<Set<string>>()

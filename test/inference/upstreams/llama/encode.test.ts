@@ -7,7 +7,6 @@ import type {
 } from '#inference/request.ts'
 import { createToolNames } from '#inference/tools.ts'
 import { encodePrompt } from '#inference/upstreams/llama/encode.ts'
-import { toAppError } from '#lib/errors.ts'
 import { makeRequest, userMessage } from '#test/support/generation.ts'
 
 /** The prompt of a request for a local model. */
@@ -119,13 +118,9 @@ describe('the history', () => {
       [{ type: 'message', role: 'user', parts: [picture] }],
       [userMessage('A'), call('1'), { ...result('1', ''), parts: [picture] }],
     ] as RequestItem[][]) {
-      let thrown: unknown
-      try {
-        historyOf(items)
-      } catch (error) {
-        thrown = error
-      }
-      expect(toAppError(thrown).kind).toBe('invalid_request')
+      expect(() => historyOf(items)).toThrow(
+        expect.objectContaining({ kind: 'invalid_request', param: 'input' }),
+      )
     }
   })
 })
