@@ -50,7 +50,7 @@ export function chunksOf(rows: readonly string[]): string[] {
   for (const json of rows) {
     if (
       chunk.length === rowsPerStatement ||
-      (chars > 0 && chars + json.length > charsPerStatement)
+      (chunk.length > 0 && chars + json.length > charsPerStatement)
     ) {
       close()
       chunk = []

@@ -36,7 +36,8 @@ export class LocalRun {
   readonly #log: EventLog
   readonly #deps: LocalRunDeps
   readonly #controller = new AbortController()
-  readonly #settled = Promise.withResolvers<ResponseObject>()
+  /** Not rejected: often nobody waits for it. */
+  readonly #settled = Promise.withResolvers<ResponseObject | AppError>()
   /** A queued response is in the database, and its client knows its id. */
   readonly #wasQueued: boolean
   /** `pending`: no frame was logged. `ended`: the terminal frames may wait until they are stored. */
@@ -55,7 +56,6 @@ export class LocalRun {
     this.#log = source.log
     this.#wasQueued = source.wasQueued
     this.#deps = deps
-    this.#settled.promise.catch(() => {})
   }
 
   /** Called once. */
@@ -76,8 +76,10 @@ export class LocalRun {
   }
 
   /** The final object; rejects if the run failed before its first frame. */
-  ended(): Promise<ResponseObject> {
-    return this.#settled.promise
+  async ended(): Promise<ResponseObject> {
+    const settled = await this.#settled.promise
+    if (settled instanceof AppError) throw settled
+    return settled
   }
 
   /** Counts as a reader until released, once. A foreground run is cancelled some time after the last. */
@@ -277,7 +279,7 @@ export class LocalRun {
     this.#phase = 'ended'
     this.#stopTimers()
     this.#log.end({ kind: 'failed', error })
-    this.#settled.reject(error)
+    this.#settled.resolve(error)
     void this.#entry?.discard()
     this.#deps.onEnded(this)
   }

@@ -1,9 +1,11 @@
 import { afterEach, beforeEach, expect, jest, test } from 'bun:test'
 import type { EventBatch, GenerationEvent } from '#inference/events.ts'
-import type { AdapterContext } from '#inference/upstream.ts'
+import type { Inference } from '#inference/inference.ts'
+import type { Adapter, AdapterContext } from '#inference/upstream.ts'
 import type { CancelSignal } from '#lib/cancellation.ts'
 import { AppError } from '#lib/errors.ts'
 import { adaptersWithoutModels } from '#test/support/adapters.ts'
+import { makeRequestContext } from '#test/support/generation.ts'
 import { collect, failure, type Overrides, start, target } from '#test/support/generations.ts'
 
 /**
@@ -145,4 +147,65 @@ test('a failed attempt leaves no timer', async () => {
   expect(jest.getTimerCount()).toBe(1)
   await collect(stream)
   expect(jest.getTimerCount()).toBe(0)
+})
+
+const silent = (_input: unknown, { signal }: AdapterContext) => untilAborted(signal)
+const adaptersThat = (chat: Partial<Adapter>) => ({
+  ...adaptersWithoutModels,
+  chat: { ...adaptersWithoutModels.chat, ...chat },
+})
+const speech = { text: 'Hello', voice: 'alloy', format: 'mp3' } as const
+const call = () => ({
+  targets: [target('http://in.memory/v1')],
+  context: makeRequestContext(new AbortController().signal),
+})
+
+/** The call ends at this moment, and leaves no timer. */
+async function expectFailureAfter(ms: number, call: Promise<unknown>, wireCode: string) {
+  let outcome: unknown
+  void call.then(
+    (value) => {
+      outcome = value
+    },
+    (error: unknown) => {
+      outcome = error
+    },
+  )
+  await runPendingPromises()
+  jest.advanceTimersByTime(ms - 1)
+  await runPendingPromises()
+  expect(outcome).toBeUndefined()
+  jest.advanceTimersByTime(1)
+  await runPendingPromises()
+  expect(outcome).toMatchObject({ wireCode })
+  expect(jest.getTimerCount()).toBe(0)
+}
+
+test.each<[string, (inference: Inference) => Promise<unknown>]>([
+  ['embeddings', (inference) => inference.embed(call(), 'm', { texts: ['a'] })],
+  [
+    'reranking',
+    (inference) => inference.rerank(call(), 'm', { query: 'a', documents: ['b'], topN: null }),
+  ],
+  ['speech', (inference) => inference.speak(call(), 'm', speech)],
+])('the first-event deadline ends %s without an answer', async (_name, ask) => {
+  const adapters = adaptersThat({ embed: silent, rerank: silent, speak: silent })
+  const { inference } = start({ adapters, deadlines: { firstEventMs: 1_000 } })
+  await expectFailureAfter(1_000, ask(inference), 'upstream_first_event_timeout')
+})
+
+test.each([
+  ['gap', { gapMs: 1_000 }],
+  ['total', { totalMs: 1_000 }],
+])('the %s deadline passes in the middle of speech', async (name, deadlines) => {
+  const speak = async (_input: unknown, { signal }: AdapterContext) => ({
+    contentType: 'audio/mpeg',
+    first: Uint8Array.of(1),
+    next: () => untilAborted(signal),
+    cancel() {},
+  })
+  const { inference } = start({ adapters: adaptersThat({ speak }), deadlines })
+  const { bytes } = await inference.speak(call(), 'm', speech)
+  await bytes.next()
+  await expectFailureAfter(1_000, bytes.next(), `upstream_${name}_timeout`)
 })

@@ -3,6 +3,7 @@ import { AppError } from '#lib/errors.ts'
 import { backgroundQueueName } from '#responses/background-queue.ts'
 import type { QueuedResponse } from '#responses/stored.ts'
 import { eventually } from '#test/support/eventually.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import {
   controlledGeneration,
   eventsOf,
@@ -82,7 +83,9 @@ describe('a background response', () => {
   })
 
   test('that cannot start, or fails before its first output, fails in its stream', async () => {
-    const runs = await fixture.replica()
+    const faults: unknown[] = []
+    const log = { ...quietLog, error: (_: string, fields?: object) => void faults.push(fields) }
+    const runs = await fixture.replica({ log })
     const error = new AppError('model_not_found', 'There is no such model.')
     const [early, late, broken] = [queuedOf(), queuedOf(), queuedOf()]
     runs.processQueue(async (queued) => {
@@ -103,6 +106,7 @@ describe('a background response', () => {
       const object = await runs.find(ann, queued.id)
       expect(object).toMatchObject({ status: 'failed', error: { code } })
     }
+    expect(faults).toEqual([{ response_id: broken.id, error: new Error('an internal fault') }])
   })
 })
 

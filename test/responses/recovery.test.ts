@@ -187,3 +187,9 @@ test('a bounded number of unstored responses is announced', async () => {
   })
   expect(announced).toBe(10_000)
 })
+
+test('closing leaves no timer', async () => {
+  await start()
+  await closing?.()
+  expect(jest.getTimerCount()).toBe(0)
+})
