@@ -8,6 +8,7 @@ import { loadTheme } from './shell/theme.ts'
 import { loadOverrides } from './texts/overrides.ts'
 import { applyLanguage, language, preferredLanguage } from './texts/texts.ts'
 import { ConfirmHost } from './ui/confirm.tsx'
+import { refuseOtherDrops } from './ui/drop.ts'
 import { ToastHost } from './ui/toasts.tsx'
 
 function App() {
@@ -30,6 +31,7 @@ effect(() => {
 })
 
 startRouter()
+refuseOtherDrops()
 await applyLanguage(preferredLanguage())
 const root = document.querySelector('#app')
 if (root !== null) render(<App />, root)

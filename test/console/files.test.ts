@@ -23,6 +23,34 @@ async function upload({ page }: ConsoleVisit, path: string): Promise<void> {
 /** Everything that a form sends for this file is larger than one part. */
 const twoPartsBytes = 9 * 1024 * 1024
 
+/** Keeps every value of a progress bar that the page shows from now on. */
+const noteProgress = `{
+  window.progress = []
+  new MutationObserver(() => {
+    for (const bar of document.querySelectorAll('.page [role=progressbar]')) {
+      progress.push(Number(bar.ariaValueNow))
+    }
+  }).observe(document.body, { subtree: true, childList: true, attributes: true })
+}`
+
+/** Tells an element what a browser tells it when files are dragged over it and dropped. */
+async function drop({ page }: ConsoleVisit, onto: string, texts: Readonly<Record<string, string>>) {
+  await page.waitForSelector(onto)
+  await page.evaluate(`{
+    window.dragged = new DataTransfer()
+    for (const [name, text] of Object.entries(${JSON.stringify(texts)})) {
+      dragged.items.add(new File([text], name, { type: 'text/plain' }))
+    }
+    window.report = (type) => document.querySelector('${onto}').dispatchEvent(
+      new DragEvent(type, { dataTransfer: dragged, bubbles: true, cancelable: true }))
+    report('dragenter')
+    report('dragover')
+  }`)
+  await page.waitForSelector(`${onto}[data-over=true]`)
+  await page.evaluate(`report('drop')`)
+  await page.waitForSelector(`${onto}[data-over=false]`)
+}
+
 /** The second part of an upload goes to an address that refuses it; counts the accepted parts. */
 const refuseSecondPart = `{
   window.parts = []
@@ -37,7 +65,7 @@ const refuseSecondPart = `{
 }`
 
 describe.skipIf(isBrowserMissing)('files and collections in a browser (needs chromium)', () => {
-  const { open: openPage } = useConsole()
+  const { site, open: openPage } = useConsole()
 
   test('a file is uploaded, moved, shared, renamed, deleted and restored', async () => {
     const visited = await openPage()
@@ -80,6 +108,49 @@ describe.skipIf(isBrowserMissing)('files and collections in a browser (needs chr
     await page.click('.tree a[href$="/files"]')
     await fill('Search names', 'guide')
     await shows('guide.txt')
+    expect(faults).toEqual([])
+    await page.close()
+  })
+
+  test('dropped files are uploaded with progress, and join a collection until they are found', async () => {
+    const headers = {
+      authorization: `Bearer ${await site.gateway.token(['admins'])}`,
+      'content-type': 'application/json',
+    }
+    const collections = (path: string, method: string, body?: string) =>
+      site.gateway.request(`/v1/collections${path}`, {
+        ...{ method, headers },
+        ...(body === undefined ? {} : { body }),
+      })
+    const created = await collections('', 'POST', JSON.stringify({ name: 'tides' }))
+    const { id } = (await created.json()) as { id: string }
+    const visited = await openPage()
+    const { page, faults, open, press, choose, shows } = visited
+    await open('/files', 'Files')
+    await page.evaluate(noteProgress)
+    // As slow as the line of a phone: the progress has values between.
+    await page.emulateNetworkConditions({ upload: 400_000, download: 10_000_000, latency: 0 })
+    await drop(visited, '.explorer .drop', {
+      'ebb.txt': 'The ebb begins at noon. '.repeat(10_000),
+      'flood.txt': 'The flood begins at six.',
+    })
+    await shows('2 of 2 files uploaded')
+    await page.emulateNetworkConditions(null)
+    const progress = (await page.evaluate('window.progress')) as number[]
+    expect(progress.some((percent) => percent > 0 && percent < 100)).toBe(true)
+    expect(progress.at(-1)).toBe(100)
+
+    await shows('In no collection')
+    for (const name of ['flood.txt', 'ebb.txt']) {
+      await (await page.waitForSelector(`[aria-label="Select ${name}"]`))?.focus()
+      await page.keyboard.press('Space')
+    }
+    await press('Add to a collection')
+    await choose('Add to a collection', id)
+    await press('Add')
+    await shows('Added to tides')
+    await page.waitForFunction(`document.body.innerText.split('RAG Available').length === 4`)
+    await collections(`/${id}`, 'DELETE')
     expect(faults).toEqual([])
     await page.close()
   })
@@ -127,7 +198,7 @@ describe.skipIf(isBrowserMissing)('files and collections in a browser (needs chr
     await expectAccessible()
     await page.keyboard.press('Enter')
     await shows('No documents yet')
-    await upload(visited, fileNamed('rules.txt', 'Travel costs are paid within two weeks.'))
+    await drop(visited, '.page .drop', { 'rules.txt': 'Travel costs are paid within two weeks.' })
     await shows('RAG Available')
     await expectAccessible()
 

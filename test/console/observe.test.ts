@@ -27,9 +27,6 @@ describe.skipIf(isBrowserMissing)('agents, traffic and the log (needs chromium)'
     await shows('No agents yet')
     await press('Create an agent')
     await fill('Name', 'Clerk')
-    await page.waitForFunction(
-      `[...document.querySelectorAll('dialog option')].some(({ value }) => value === 'demo-fast')`,
-    )
     await choose('Model', 'demo-fast')
     await fill('Instructions', 'Answer in one sentence.')
     await choose('Shared with', 'everyone')

@@ -89,6 +89,13 @@ async function clickOn(button: ElementHandle, name: string): Promise<void> {
   }
 }
 
+/** The options of a list may arrive after it. */
+const hasOption = new Function(
+  'select',
+  'value',
+  'return [...select.options].some((option) => option.value === value)',
+) as (select: unknown, value: string) => boolean
+
 export function controlsOf(page: Page) {
   const find = async (expression: string) => {
     const handle = await page.waitForFunction(expression)
@@ -136,7 +143,9 @@ export function controlsOf(page: Page) {
       await found.click()
     },
     async choose(label: string, value: string) {
-      await (await field(label)).select(value)
+      const select = await field(label)
+      await page.waitForFunction(hasOption, {}, select, value)
+      await select.select(value)
     },
     async expectAccessible() {
       for (const scheme of ['light', 'dark'] as const) {

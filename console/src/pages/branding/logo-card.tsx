@@ -4,6 +4,7 @@ import { loadTheme } from '../../shell/theme.ts'
 import { format, text } from '../../texts/texts.ts'
 import { Button } from '../../ui/button.tsx'
 import { confirm } from '../../ui/confirm.tsx'
+import { useDrop } from '../../ui/drop.ts'
 import { Fault, Notice } from '../../ui/notice.tsx'
 import { Card } from '../../ui/page.tsx'
 import { useAction } from '../../ui/query.ts'
@@ -18,7 +19,6 @@ export function LogoCard({ logo, onChange }: { logo: string; onChange: () => voi
   const input = useRef<HTMLInputElement>(null)
   const [fault, setFault] = useState<unknown>()
   const [sanitized, setSanitized] = useState<readonly string[]>([])
-  const [isOver, setOver] = useState(false)
   const [isBusy, run] = useAction()
   const upload = (file: File | undefined) => {
     if (file === undefined) return
@@ -46,6 +46,7 @@ export function LogoCard({ logo, onChange }: { logo: string; onChange: () => voi
       }
     })
   }
+  const drop = useDrop(true, ({ files }) => upload(files[0]))
   const remove = async () => {
     const isSure = await confirm({
       title: text('branding.logo_remove_title'),
@@ -60,21 +61,7 @@ export function LogoCard({ logo, onChange }: { logo: string; onChange: () => voi
   }
   return (
     <Card title={text('branding.logo')}>
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: the button does the same */}
-      <div
-        class="logo-drop"
-        data-over={isOver}
-        onDragOver={(event) => {
-          event.preventDefault()
-          setOver(true)
-        }}
-        onDragLeave={() => setOver(false)}
-        onDrop={(event) => {
-          event.preventDefault()
-          setOver(false)
-          upload(event.dataTransfer?.files[0])
-        }}
-      >
+      <div class="logo-drop" data-over={drop.isOver} {...drop.handlers}>
         <span class="logo-shown light">
           <img src={logo} alt={text('branding.logo_on', { scheme: text('app.scheme.light') })} />
         </span>

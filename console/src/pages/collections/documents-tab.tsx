@@ -3,11 +3,13 @@ import { call } from '../../api/call.ts'
 import type { Collection, CollectionFile } from '../../api/generated/types.ts'
 import { format, text } from '../../texts/texts.ts'
 import { Button } from '../../ui/button.tsx'
+import { useDrop } from '../../ui/drop.ts'
 import { Empty } from '../../ui/notice.tsx'
 import { usePaged } from '../../ui/paged.ts'
 import { actionsColumn } from '../../ui/row-actions.tsx'
 import { type Column, Pager, Table } from '../../ui/table.tsx'
 import { perform } from '../../ui/toasts.tsx'
+import { enqueueDropped } from '../files/dropped.ts'
 import { FileDialog } from '../files/file-dialog.tsx'
 import { isAtLeast } from '../files/nodes.ts'
 import { stageText } from '../files/retrieval-status.tsx'
@@ -34,6 +36,8 @@ export function DocumentsTab({
   const [shown, setShown] = useState<CollectionFile | null>(null)
   const picker = useRef<HTMLInputElement>(null)
   const canEdit = isAtLeast(role, 'editor')
+  const target = { folderId: null, collectionId: id }
+  const drop = useDrop(canEdit, (transfer) => enqueueDropped(transfer, target))
   const query = usePaged<CollectionFile>(
     (page, signal) =>
       call('GET /v1/collections/{name}/files', { path: { name: id }, query: page, signal }),
@@ -106,7 +110,7 @@ export function DocumentsTab({
     ]),
   ]
   return (
-    <div class="stack">
+    <div class="stack drop" data-over={drop.isOver} {...drop.handlers}>
       {canEdit && (
         <div class="row">
           <Button icon="upload" onClick={() => picker.current?.click()}>
@@ -119,7 +123,6 @@ export function DocumentsTab({
             hidden
             aria-label={text('collections.upload')}
             onChange={({ currentTarget }) => {
-              const target = { folderId: null, collectionId: id }
               enqueue([...(currentTarget.files ?? [])], target)
               currentTarget.value = ''
             }}

@@ -1,11 +1,18 @@
 import { createFolder } from './nodes.ts'
+import { enqueue, type UploadTarget } from './upload-queue.ts'
 
 type Dropped = { readonly file: File; readonly folders: readonly string[] }
 
 const depthMax = 30
 
+/** Uploads what was dropped; of dropped folders everything, into folders of the same names. */
+export async function enqueueDropped(transfer: DataTransfer, target: UploadTarget): Promise<void> {
+  const placed = await placeDropped(await readDropped(transfer), target.folderId)
+  for (const [folderId, files] of placed) enqueue(files, { ...target, folderId })
+}
+
 /** The files of a drop, with those in dropped folders. */
-export async function readDropped(transfer: DataTransfer): Promise<Dropped[]> {
+async function readDropped(transfer: DataTransfer): Promise<Dropped[]> {
   // The list of items is only valid during the event.
   const entries = [...transfer.items].map((item) => item.webkitGetAsEntry())
   const plain = [...transfer.files].map((file) => ({ file, folders: [] }))
@@ -40,7 +47,7 @@ async function collect(
 }
 
 /** Files by the folder that they belong into; missing folders are made. */
-export async function placeDropped(
+async function placeDropped(
   dropped: readonly Dropped[],
   folderId: string | null,
 ): Promise<ReadonlyMap<string | null, readonly File[]>> {

@@ -136,6 +136,15 @@ export function FileList({
   ]
   return (
     <div class="stack tight">
+      <Table
+        label={text('files.title')}
+        columns={columns}
+        query={query}
+        rows={rows}
+        keyOf={({ id }) => id}
+        empty={empty}
+      />
+      <Pager {...query.pager} />
       {chosen.length > 0 && (
         <section class="row selection" aria-label={text('files.selection')}>
           <strong class="grow">{text('files.selected', { count: chosen.length })}</strong>
@@ -160,15 +169,6 @@ export function FileList({
           </Button>
         </section>
       )}
-      <Table
-        label={text('files.title')}
-        columns={columns}
-        query={query}
-        rows={rows}
-        keyOf={({ id }) => id}
-        empty={empty}
-      />
-      <Pager {...query.pager} />
       {shown !== null && <Dialogs shown={shown} onChange={change} onClose={() => setShown(null)} />}
     </div>
   )

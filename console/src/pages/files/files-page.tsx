@@ -3,14 +3,15 @@ import { call } from '../../api/call.ts'
 import { href, navigate, place } from '../../shell/router.ts'
 import { text } from '../../texts/texts.ts'
 import { Button } from '../../ui/button.tsx'
+import { useDrop } from '../../ui/drop.ts'
 import { SelectField, TextField } from '../../ui/field.tsx'
 import { Icon, type IconName } from '../../ui/icon.tsx'
 import { Empty, Fault } from '../../ui/notice.tsx'
 import { Page } from '../../ui/page.tsx'
 import { usePaged } from '../../ui/paged.ts'
 import { useQuery } from '../../ui/query.ts'
-import { announce, announceFault } from '../../ui/toasts.tsx'
-import { placeDropped, readDropped } from './dropped.ts'
+import { announce } from '../../ui/toasts.tsx'
+import { enqueueDropped } from './dropped.ts'
 import { FileList } from './file-list.tsx'
 import { Folders } from './folder-tree.tsx'
 import { NameDialog } from './name-dialog.tsx'
@@ -48,10 +49,7 @@ export function FilesPage() {
       : folder.data != null && isAtLeast(folder.data.my_role, 'editor')
 
   const upload = (files: readonly File[]) => enqueue(files, { folderId })
-  const drop = useDrop(canAdd, async (transfer) => {
-    const placed = await placeDropped(await readDropped(transfer), folderId)
-    for (const [id, files] of placed) enqueue(files, { folderId: id })
-  })
+  const drop = useDrop(canAdd, (transfer) => enqueueDropped(transfer, { folderId }))
   return (
     <Page
       title={text('files.title')}
@@ -111,31 +109,6 @@ export function FilesPage() {
       )}
     </Page>
   )
-}
-
-/** Accepts files that are dragged over an element. */
-function useDrop(isEnabled: boolean, onDrop: (transfer: DataTransfer) => Promise<void>) {
-  const [isOver, setOver] = useState(false)
-  const hasFiles = (event: DragEvent) =>
-    isEnabled && event.dataTransfer?.types.includes('Files') === true
-  const handlers = {
-    onDragOver(event: DragEvent) {
-      if (!hasFiles(event)) return
-      event.preventDefault()
-      setOver(true)
-    },
-    onDragLeave(event: DragEvent) {
-      const inside = event.currentTarget as Element
-      if (!inside.contains(event.relatedTarget as Node | null)) setOver(false)
-    },
-    onDrop(event: DragEvent) {
-      setOver(false)
-      if (!hasFiles(event) || event.dataTransfer === null) return
-      event.preventDefault()
-      void onDrop(event.dataTransfer).catch(announceFault)
-    },
-  }
-  return { isOver, handlers }
 }
 
 function Sidebar({ view, folderId }: { view: View; folderId: string | null }) {

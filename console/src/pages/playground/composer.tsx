@@ -1,6 +1,7 @@
 import { useRef, useState } from 'preact/hooks'
 import { format, text } from '../../texts/texts.ts'
 import { Button } from '../../ui/button.tsx'
+import { useDrop } from '../../ui/drop.ts'
 import { announceFault } from '../../ui/toasts.tsx'
 import { type Attachment, attachmentBytesMax, readAttachment } from './attachments.ts'
 import { isBusy, settings, stop } from './conversation.ts'
@@ -10,7 +11,6 @@ import type { Question } from './request.ts'
 export function Composer({ onSubmit }: { onSubmit: (question: Question) => Promise<void> }) {
   const [draft, setDraft] = useState('')
   const [attachments, setAttachments] = useState<readonly Attachment[]>([])
-  const [isOver, setOver] = useState(false)
   const picker = useRef<HTMLInputElement>(null)
   const busy = isBusy.value
   const isSendable =
@@ -34,23 +34,15 @@ export function Composer({ onSubmit }: { onSubmit: (question: Question) => Promi
       setAttachments((before) => [...before, attachment])
     }
   }
+  const drop = useDrop(true, ({ files }) => attach(files))
   return (
     <form
       class="composer"
-      data-over={isOver}
+      data-over={drop.isOver}
+      {...drop.handlers}
       onSubmit={(event) => {
         event.preventDefault()
         submit()
-      }}
-      onDragOver={(event) => {
-        event.preventDefault()
-        setOver(true)
-      }}
-      onDragLeave={() => setOver(false)}
-      onDrop={(event) => {
-        event.preventDefault()
-        setOver(false)
-        void attach(event.dataTransfer?.files ?? [])
       }}
     >
       <Attachments

@@ -42,7 +42,7 @@ export const collections = {
     'Kleinbuchstaben, Ziffern, _ und -. Modelle und Anfragen verwenden diesen Namen.',
   'collections.no_documents': 'Noch keine Dokumente',
   'collections.no_documents_hint':
-    'Laden Sie hier welche hoch, oder fügen Sie Dateien von der Seite Dateien hinzu. Jede wird gelesen, in Textstellen geteilt und indiziert.',
+    'Ziehen Sie Dateien hierher, laden Sie welche hoch, oder fügen Sie Dateien von der Seite Dateien hinzu. Jede wird gelesen, in Textstellen geteilt und indiziert.',
   'collections.no_hits': 'Keine Textstelle gefunden',
   'collections.no_hits_hint':
     'Fragen Sie mit anderen Worten, suchen Sie nach Bedeutung, oder sehen Sie unter Dokumente nach, ob die Dateien „RAG Available“ sind.',

@@ -40,7 +40,7 @@ export const collections = {
   'collections.name_hint': 'Small letters, digits, _ and -. Models and requests use this name.',
   'collections.no_documents': 'No documents yet',
   'collections.no_documents_hint':
-    'Upload some here, or add files from the page Files. Each is read, divided into passages and indexed.',
+    'Drag files here, upload some, or add those of the page Files. Each is read, divided into passages and indexed.',
   'collections.no_hits': 'No passage found',
   'collections.no_hits_hint':
     'Ask with other words, search by meaning, or look at Documents whether the files are RAG Available.',
