@@ -1,6 +1,6 @@
 import type { Agent } from '../../api/generated/types.ts'
-import type { JsonObject } from '../playground/answer.ts'
 import { faultOf, parseFormat, parseTools } from '../playground/settings.ts'
+import type { JsonObject } from '../playground/surface.ts'
 
 type Tool = NonNullable<Agent['tools']>[number]
 

@@ -1,7 +1,5 @@
 import { type Signal, signal } from '@preact/signals'
-
-export type JsonObject = Record<string, unknown>
-export type Surface = 'responses' | 'messages'
+import type { JsonObject, Surface } from './surface.ts'
 
 export type Source = { readonly title: string; readonly url?: string; readonly quote?: string }
 

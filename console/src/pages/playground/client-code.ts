@@ -1,4 +1,4 @@
-import type { JsonObject, Surface } from './answer.ts'
+import type { JsonObject, Surface } from './surface.ts'
 
 export type CodeClient =
   | ('openai-curl' | 'openai-python' | 'openai-node' | 'langchain' | 'codex')
@@ -87,14 +87,18 @@ ${effort === undefined ? '' : `  --config model_reasoning_effort=${effort} \\\n`
   },
   'anthropic-curl': (given) => renderCurl('/compat/v1/messages', given),
   'anthropic-python': ({
-    request: { stream: _, ...request },
+    request: { stream: _, temperature, ...request },
     origin,
   }) => `from anthropic import Anthropic
 
 client = Anthropic(base_url="${origin}/compat", api_key="YOUR_API_KEY")
 
 with client.messages.stream(
-${pythonArguments(request)}
+${pythonArguments({
+  ...request,
+  // Version 2 of the package has no argument for it.
+  ...(temperature === undefined ? {} : { extra_body: { temperature } }),
+})}
 ) as stream:
     for text in stream.text_stream:
         print(text, end="", flush=True)`,

@@ -1,5 +1,6 @@
 import type { MessageStreamEvent } from '../../api/generated/types.ts'
-import { type Answer, end, type JsonObject, markFirst, partOf, type Source } from './answer.ts'
+import { type Answer, end, markFirst, partOf, type Source } from './answer.ts'
+import type { JsonObject } from './surface.ts'
 
 /** Applies an event of the Messages surface. */
 export function applyMessageEvent(answer: Answer, event: MessageStreamEvent): void {

@@ -1,6 +1,7 @@
-import type { Answer, JsonObject } from './answer.ts'
+import type { Answer } from './answer.ts'
 import type { Attachment } from './attachments.ts'
 import { parseFormat, parseTools, type Settings } from './settings.ts'
+import type { JsonObject } from './surface.ts'
 
 /** What the user sent: a text with attachments, or the results of tool calls. */
 export type Question = {

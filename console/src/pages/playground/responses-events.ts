@@ -4,7 +4,8 @@ import type {
   ResponseObject,
   ResponseStreamEvent,
 } from '../../api/generated/types.ts'
-import { type Answer, end, type JsonObject, markFirst, partOf, type Source } from './answer.ts'
+import { type Answer, end, markFirst, partOf, type Source } from './answer.ts'
+import type { JsonObject } from './surface.ts'
 
 /** Applies an event of the Responses surface. */
 export function applyResponseEvent(answer: Answer, event: ResponseStreamEvent): void {

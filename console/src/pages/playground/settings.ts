@@ -1,4 +1,4 @@
-import type { JsonObject, Surface } from './answer.ts'
+import type { JsonObject, Surface } from './surface.ts'
 
 /** What is sent beside the messages. Texts are as typed; `parseTools` and `parseFormat` read them. */
 export type Settings = {

@@ -29,7 +29,7 @@ for event in stream:
   {
     name: 'node',
     label: 'OpenAI · Node',
-    code: ({ origin, key, model }) => `// npm install openai
+    code: ({ origin, key, model }) => `// npm install openai, then: node hello.mjs
 import OpenAI from 'openai'
 
 const client = new OpenAI({ baseURL: '${origin}/v1', apiKey: '${key}' })

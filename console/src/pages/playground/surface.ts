@@ -1,0 +1,2 @@
+export type JsonObject = Record<string, unknown>
+export type Surface = 'responses' | 'messages'
