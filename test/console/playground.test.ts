@@ -30,12 +30,7 @@ describe.skipIf(isBrowserMissing)('the playground in a browser (needs chromium)'
     const answers = async (text: string) => {
       await opened.page.waitForFunction(`(${answer}).includes(${JSON.stringify(text)})`)
     }
-    const selectModel = async (model: string) => {
-      await opened.page.waitForFunction(
-        `[...document.querySelectorAll('option')].some(({ value }) => value === '${model}')`,
-      )
-      await opened.choose('Model or agent', model)
-    }
+    const selectModel = (model: string) => opened.choose('Model or agent', model)
     return { ...opened, ask, answers, selectModel }
   }
 
@@ -147,7 +142,9 @@ describe.skipIf(isBrowserMissing)('the playground in a browser (needs chromium)'
     await selectModel('demo-fast')
     await fill('Message', 'Read **this**')
     await page.keyboard.down('Shift')
-    for (const line of ['', '| Gate | Width |', '|---|---|', '| lower | 6 m |']) {
+    const table = ['| Gate | Width |', '|---|---|', '| lower | 6 m |']
+    const code = ['```js', '1', '```']
+    for (const line of ['', ...table, '## Both', ...code, ...code, '']) {
       await page.keyboard.press('Enter')
       await page.keyboard.type(line)
     }
@@ -167,7 +164,7 @@ describe.skipIf(isBrowserMissing)('the playground in a browser (needs chromium)'
       voice: 'alloy',
       response_format: 'wav',
       input: expect.stringMatching(
-        /^You said: Read this\.\s+Gate, Width\.\s+lower, 6 m\.\s+I am a/,
+        /^You said: Read this\.\s+Gate, Width\.\s+lower, 6 m\.\s+Both\W+I am a/,
       ),
     })
     await expectAccessible()
@@ -176,6 +173,9 @@ describe.skipIf(isBrowserMissing)('the playground in a browser (needs chromium)'
     await answers('Ask again')
 
     voices.answer({ headers, body: sound, cutsAt: [100, 9_001] })
+    await open('/models', 'Models')
+    await shows('kokoro')
+    await expectAccessible()
     await open('/speech', 'Live speech')
     await press('Text to speech')
     await fill('Voice name', 'heart')

@@ -48,7 +48,8 @@ describe.skipIf(isBrowserMissing)('settings in a browser (needs chromium)', () =
       models: { access: [{ models: 'demo-*', groups: ['admins'] }] },
       limits: { group: { staff: { requests_per_minute: 30 } } },
     })
-    await press('Reset Passages per question')
+    await expectAccessible()
+    await press('Reset to 3 (default): Passages per question')
     await press('Review and save')
     await press('Save')
     await page.waitForSelector('[data-key="retrieval_k"] .tag:not(.accent)')

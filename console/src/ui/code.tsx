@@ -40,11 +40,11 @@ export function CodeBlock({ code, label }: { code: string; label: string }) {
   return (
     <div class="code">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it */}
-      <section aria-label={label} tabIndex={0}>
+      <figure aria-label={label} tabIndex={0}>
         <pre>
           <code>{code}</code>
         </pre>
-      </section>
+      </figure>
       <span class="copy">
         <CopyButton value={code} />
       </span>

@@ -62,7 +62,9 @@ function AnswerView({
   const running = isRunning(answer)
   const calls = answer.parts.filter((part) => part.kind === 'call')
   return (
-    <article class="answer" aria-busy={running} aria-label={text('playground.answer')}>
+    <article class="answer" aria-busy={running}>
+      {/* Those of its text are below. */}
+      <h2 class="visually-hidden">{text('playground.answer')}</h2>
       {answer.isResumed && <span class="tag">{text('playground.resumed')}</span>}
       {answer.parts.map((part) => (
         <PartView key={part.key} part={part} version={version} isRunning={running} />

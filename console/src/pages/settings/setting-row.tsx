@@ -43,6 +43,9 @@ export function SettingRow({
   const { kind } = shapeOf(withoutNull(schema).schema)
   const isWide = kind === 'object' || kind === 'map' || kind === 'list' || kind === 'json'
   const origin = meta.configured === meta.default ? 'default' : 'file'
+  const resetLabel = isWide
+    ? text('settings.reset')
+    : text(`settings.reset_to.${origin}`, { value: showValue(reset, schema) })
   return (
     <div class={isChanged ? 'setting changed' : 'setting'} data-key={key}>
       <div class={isWide ? 'setting-control wide' : 'setting-control'}>
@@ -87,12 +90,10 @@ export function SettingRow({
           patchBetween(value, reset) !== undefined && (
             <Button
               size="small"
-              aria-label={text('settings.reset_name', { name: title })}
+              aria-label={`${resetLabel}: ${title}`}
               onClick={() => onChange(null)}
             >
-              {isWide
-                ? text('settings.reset')
-                : text(`settings.reset_to.${origin}`, { value: showValue(reset, schema) })}
+              {resetLabel}
             </Button>
           )}
       </div>

@@ -24,7 +24,7 @@ export const models = {
   'models.title': 'Modelle',
   'models.try': 'Ausprobieren',
   'models.try_name': '{name} im Playground ausprobieren',
-  'models.try_voice': '{name} anhören',
+  'models.try_voice': '{name} als Stimme ausprobieren',
   'upstreams.api': 'Protokoll',
   'upstreams.details': 'Details',
   'upstreams.details_of': 'Details zu {name}',

@@ -51,7 +51,6 @@ export const settings = {
     'Diese brauchen einen Neustart und behalten bis dahin ihre Werte: {keys}',
   'settings.reload_same': 'Neu geladen. Nichts hat sich geändert.',
   'settings.reset': 'Zurücksetzen',
-  'settings.reset_name': '{name} zurücksetzen',
   'settings.reset_to.default': 'Zurück auf {value} (Standard)',
   'settings.reset_to.file': 'Zurück auf {value} (Datei)',
   'settings.restart': 'Braucht Neustart',

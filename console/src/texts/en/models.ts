@@ -24,7 +24,7 @@ export const models = {
   'models.title': 'Models',
   'models.try': 'Try',
   'models.try_name': 'Try {name} in the playground',
-  'models.try_voice': 'Hear {name}',
+  'models.try_voice': 'Try {name} as a voice',
   'upstreams.api': 'Protocol',
   'upstreams.details': 'Details',
   'upstreams.details_of': 'Details of {name}',

@@ -50,7 +50,6 @@ export const settings = {
   'settings.reload_restart': 'These need a restart and keep their values until then: {keys}',
   'settings.reload_same': 'Reloaded. Nothing has changed.',
   'settings.reset': 'Reset',
-  'settings.reset_name': 'Reset {name}',
   'settings.reset_to.default': 'Reset to {value} (default)',
   'settings.reset_to.file': 'Reset to {value} (file)',
   'settings.restart': 'Needs a restart',
