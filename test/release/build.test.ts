@@ -101,6 +101,15 @@ describe.each(['binary', 'bundle'] as const)('the %s', (form) => {
     expect(JSON.parse((await run('doctor', '--json')).stdout)).toMatchObject({ ok: true })
     expect(await run('health')).toMatchObject({ code: 1 })
     expect(await run('wroker')).toMatchObject({ code: 1 })
+    const { stdout } = await run('--help')
+    const names = [...stdout.matchAll(/^ {2}sluice ([a-z0-9]+(?: [a-z]+)?) {2,}/gm)].map(
+      ([, name]) => name,
+    )
+    expect(names.length).toBeGreaterThan(15)
+    const helps = await Promise.all(names.map((name = '') => run(...name.split(' '), '--help')))
+    expect(helps.filter(({ stdout, code }) => code !== 0 || !stdout.startsWith('Usage'))).toEqual(
+      [],
+    )
   })
 })
 

@@ -5,6 +5,7 @@ import { loadConfig } from '#config/load.ts'
 import { asRecord } from '#lib/json.ts'
 import manifest from '#package.json' with { type: 'json' }
 import { stopProcesses, temporaryFolder } from '#test/support/process.ts'
+import { contextPaths } from './installed-build.ts'
 
 afterAll(stopProcesses)
 
@@ -21,14 +22,11 @@ test('the image is built with the Bun of the project and does not run as root', 
   expect(dockerfile.lastIndexOf('USER')).toBeLessThan(dockerfile.indexOf('ENTRYPOINT'))
 })
 
-test('the build context of the image has what the build needs, and nothing secret', () => {
-  const [all, ...allowed] = read('.dockerignore').trim().split('\n')
-  expect(all).toBe('*')
-  const paths = allowed.map((line) => line.slice(1))
+/** That it has what the build needs is shown by the build of the other release tests. */
+test('the build context of the image has nothing secret', () => {
+  expect(read('.dockerignore').split('\n')[0]).toBe('*')
+  const paths = contextPaths()
   expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([])
-  for (const needed of ['src', 'db', 'scripts', 'bun.lock', 'bunfig.toml', 'package.json']) {
-    expect(paths).toContain(needed)
-  }
   expect(paths.filter((path) => /env|data|\.git|sluice\.toml/.test(path))).toEqual([])
 })
 
@@ -62,6 +60,22 @@ test('the chart has the version of the program', () => {
   expect([version, appVersion]).toEqual([manifest.version, manifest.version])
 })
 
+test('the templates of the chart use all values and no others', () => {
+  const templates = [...new Bun.Glob('templates/*').scanSync(join(root, chart))]
+    .map((path) => read(join(chart, path)))
+    .join('\n')
+  const values = asRecord(Bun.YAML.parse(read(`${chart}/values.yaml`)))
+  const used = [...templates.matchAll(/\.Values((?:\.\w+)+)/g)].map(([, path = '']) =>
+    path.slice(1).split('.'),
+  )
+  const absent = used.filter(([section = '', key]) => {
+    return !(section in values) || (key !== undefined && !(key in asRecord(values[section])))
+  })
+  expect(absent).toEqual([])
+  const sections = new Set(used.map(([section]) => section))
+  expect(Object.keys(values).filter((name) => !sections.has(name))).toEqual([])
+})
+
 const helm = Bun.which('helm')
 
 test.skipIf(helm === null)('the chart renders with every feature, and says what it needs', () => {
@@ -69,7 +83,7 @@ test.skipIf(helm === null)('the chart renders with every feature, and says what 
   const settings = {
     existingSecret: 'secret',
     config: 'log_level = "debug"\n[limits]\nstreams_max = 100\n',
-    env: { LOG_FORMAT: 'text' },
+    env: { LOG_FORMAT: 'text', SLUICE_FILE_BYTES_MAX: 1_000_000_000, SLUICE_DOCS: false },
     autoscaling: { enabled: true },
     monitoring: { enabled: true, labels: { release: 'prometheus' } },
     ingress: { enabled: true, host: 'sluice.example', tlsSecret: 'tls', className: 'nginx' },
@@ -126,6 +140,11 @@ test.skipIf(helm === null)('the chart renders with every feature, and says what 
             {
               securityContext: { readOnlyRootFilesystem: true },
               ports: [{ name: 'http' }, { name: 'metrics', containerPort: 9464 }],
+              env: expect.arrayContaining([
+                { name: 'LOG_FORMAT', value: 'text' },
+                { name: 'SLUICE_FILE_BYTES_MAX', value: '1000000000' },
+                { name: 'SLUICE_DOCS', value: 'false' },
+              ]),
             },
           ],
         },

@@ -1,4 +1,4 @@
-import { chmodSync, cpSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { type GatewayProcess, launchGateway, temporaryFolder } from '#test/support/process.ts'
 
@@ -17,7 +17,7 @@ const nobody = '65534'
 /** Builds what the container image contains, with a fast compression. */
 export async function makeBuild(): Promise<Build> {
   const out = publicFolder()
-  const command = ['sh', join(root, 'deploy/image.sh'), out, '--compression', '1']
+  const command = ['sh', join(buildContext(), 'deploy/image.sh'), out, '--compression', '1']
   const child = Bun.spawn(command, { stdio: ['ignore', 'ignore', 'pipe'] })
   const [stderr, code] = await Promise.all([child.stderr.text(), child.exited])
   if (code !== 0) throw new Error(`the build failed: ${stderr}`)
@@ -26,6 +26,21 @@ export async function makeBuild(): Promise<Build> {
     packageFolder: join(out, 'build/npm'),
     imageFolder: join(out, 'image'),
   }
+}
+
+/** What a container build copies from the checkout, and the installed packages. */
+function buildContext(): string {
+  const context = temporaryFolder()
+  for (const path of contextPaths()) {
+    cpSync(join(root, path), join(context, path), { recursive: true })
+  }
+  symlinkSync(join(root, 'node_modules'), join(context, 'node_modules'))
+  return context
+}
+
+export function contextPaths(): string[] {
+  const lines = readFileSync(join(root, '.dockerignore'), 'utf8').trim().split('\n')
+  return lines.filter((line) => line.startsWith('!')).map((line) => line.slice(1))
 }
 
 export type InstalledProgram = {

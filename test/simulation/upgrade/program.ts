@@ -48,5 +48,6 @@ if (report === null) {
   console.log(`${report.completed} streams completed, ${report.lost.length} requests lost`)
   for (const [phase, count] of Object.entries(report.phases)) console.log(`  ${count} in: ${phase}`)
   for (const line of report.lost.slice(0, 20)) console.log(line)
+  for (const line of report.warnings) console.log(`warning: ${line}`)
 }
 process.exit(report !== null && report.lost.length > 0 ? 1 : 0)

@@ -27,6 +27,8 @@ export type UpgradeReport = {
   readonly lost: readonly string[]
   /** Streams that completed in each phase. */
   readonly phases: Readonly<Record<string, number>>
+  /** What the replicas warned of, each message once. */
+  readonly warnings: readonly string[]
 }
 
 /** A stream of 30 words then takes three seconds. */
@@ -63,7 +65,15 @@ export async function rollAndRollBack(options: UpgradeOptions): Promise<UpgradeR
       upstreams: [upstream],
       workers: 1,
       databaseWaitMs,
-      settings: `[[upstream]]\nname = "alpha"\nurl = "${upstream.url}"\nmodels = ["chat"]\n`,
+      settings: `
+[[upstream]]
+name = "alpha"
+url = "${upstream.url}"
+models = ["chat"]
+
+[responses]
+store_wait_ms = ${databaseWaitMs}
+`,
       project: previous,
     })
     const rotation = replicas.map(({ url }) => url)
@@ -90,7 +100,12 @@ export async function rollAndRollBack(options: UpgradeOptions): Promise<UpgradeR
     await load.stop()
     for (const replica of replicas) await replica.stop()
     await checkStored(postgres.url, load)
-    return { completed: load.ids.size, lost: load.lost, phases: load.phases }
+    return {
+      completed: load.ids.size,
+      lost: load.lost,
+      phases: load.phases,
+      warnings: warningsOf(replicas),
+    }
   } finally {
     await upstream.stop()
     await postgres.stop()
@@ -120,6 +135,15 @@ async function replace(
   if (code !== 0) lost.push(`${replica.name} exited with ${code}`)
   await replica.start(project)
   rotation.push(replica.url)
+}
+
+function warningsOf(replicas: readonly Replica[]): string[] {
+  const lines = replicas.flatMap(({ runs }) => runs.flatMap((run) => run.log()))
+  const warnings = lines.filter(({ level }) => level === 'warn' || level === 'error')
+  const texts = warnings.map(({ message, error }) =>
+    [message, asRecord(error)['message']].filter(Boolean).join(': '),
+  )
+  return [...new Set(texts)]
 }
 
 /** So many clients, each with one stream after the other. */

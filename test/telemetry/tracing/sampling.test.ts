@@ -1,5 +1,6 @@
-import { afterEach, expect, test } from 'bun:test'
+import { afterAll, afterEach, expect, test } from 'bun:test'
 import { startGateway } from '#test/support/gateway.ts'
+import { configFile, stopProcesses } from '#test/support/process.ts'
 import {
   ask,
   cleanUpAll,
@@ -13,6 +14,7 @@ import {
 } from './traced-gateway.ts'
 
 afterEach(cleanUpAll)
+afterAll(stopProcesses)
 
 test.each([
   ['always_off', '1', sampled],
@@ -64,7 +66,7 @@ const contents = [
   'gen_ai.system_instructions',
 ] as const
 
-test('contents are recorded only on request, without credentials, and bounded', async () => {
+test('contents are recorded only on request, without credentials and configured patterns, and bounded', async () => {
   const body = {
     input: `My number is 0170-123, my key ${secret}. ${'x'.repeat(9_000)}`,
     instructions: 'Be kind.',
@@ -77,11 +79,14 @@ test('contents are recorded only on request, without credentials, and bounded', 
     'Be kind',
   )
 
-  const on = await start({ OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: 'true' })
+  const on = await start({
+    OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: 'true',
+    SLUICE_CONFIG: configFile("[tracing]\ncontent_redact = ['\\d{4}-\\d{3}']\n"),
+  })
   await ask(on.gateway, '/v1/responses', body)
   const [full] = await on.receiver.named('chat demo-fast')
   const [input, output, instructions] = contents.map((name) => String(full?.attributes[name]))
-  expect(input).toContain('My number is')
+  expect(input).toContain('My number is [redacted], my key [redacted]')
   expect(instructions).toBe('Be kind.')
   expect(output).toContain('You said')
   expect([input, output].join()).not.toContain('abcdefghijkl')
