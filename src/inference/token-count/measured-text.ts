@@ -42,8 +42,8 @@ type TextCounts = {
   readonly key: string
   readonly contentClass: ContentClass
   estimatedTokens: number | null
-  /** By tokenizer. */
-  readonly tokens: Map<string, number>
+  /** By tokenizer; null for most texts, which are only estimated. */
+  tokens: Map<string, number> | null
 }
 
 /** Caches counts by content, so that a growing conversation costs only its new messages. */
@@ -61,7 +61,7 @@ export class TextCountCache {
     const cached = this.#cache.get(key)
     if (cached !== undefined) return cached
     const contentClass = classifyText(text)
-    const counts: TextCounts = { key, contentClass, estimatedTokens: null, tokens: new Map() }
+    const counts: TextCounts = { key, contentClass, estimatedTokens: null, tokens: null }
     this.#cache.set(key, counts)
     return counts
   }
@@ -101,7 +101,7 @@ export function estimatedTokens(request: MeasuredRequest): ClassTokens {
 
 /** The tokens of a tokenizer that has counted every text. */
 export function tokenizedTokens(request: MeasuredRequest, tokenizer: string): ClassTokens {
-  return sumByClass(request, ({ counts }) => counts.tokens.get(tokenizer) ?? 0)
+  return sumByClass(request, ({ counts }) => counts.tokens?.get(tokenizer) ?? 0)
 }
 
 function sumByClass(

@@ -156,7 +156,7 @@ export async function countByTokenizer(
   measured: MeasuredRequest,
   limitMs: number,
 ): Promise<ClassTokens | null> {
-  const missing = measured.texts.filter(({ counts }) => !counts.tokens.has(tokenizer))
+  const missing = measured.texts.filter(({ counts }) => !counts.tokens?.has(tokenizer))
   if (missing.length > 0) {
     const isSlow = !tokenizers.isReady(tokenizer) || charsOf(missing) > quickCharsMax
     if (limitMs <= 0 || (limitMs < slowCountMinMs && isSlow)) return null
@@ -178,6 +178,7 @@ async function countMissing(
   )
   if (tokens === null) return false
   missing.forEach(({ counts }, at) => {
+    counts.tokens ??= new Map()
     counts.tokens.set(tokenizer, tokens[at] ?? 0)
   })
   return true
