@@ -60,6 +60,10 @@ describe.skipIf(isBrowserMissing)('the console in a browser (needs chromium)', (
     const { page, faults, press, shows } = await openPage()
     await page.reload({ waitUntil: 'networkidle0' })
     await shows('Hello, tester')
+    // The first control of a page leads past the navigation.
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Enter')
+    await page.waitForFunction(`document.activeElement.id === 'content'`)
     await press('Log out')
     await shows('Log in to Sluice')
     await page.reload({ waitUntil: 'networkidle0' })

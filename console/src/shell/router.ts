@@ -39,7 +39,7 @@ export function startRouter(): void {
     const link = (event.target as Element | null)?.closest?.('a')
     if (!link || event.defaultPrevented || event.button !== 0) return
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
-    if (link.target !== '' || link.hasAttribute('download')) return
+    if (link.target !== '' || link.hasAttribute('download') || link.hash !== '') return
     if (link.origin !== location.origin || !`${link.pathname}/`.startsWith(`${base}/`)) return
     event.preventDefault()
     navigate(link.pathname.slice(base.length) + link.search)
