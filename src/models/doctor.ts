@@ -1,4 +1,4 @@
-import type { Config, ModelConfig } from '#config/schema.ts'
+import type { ModelConfig } from '#config/schema.ts'
 import type { CheckGroup, CheckInputs } from '#doctor/check.ts'
 import { clockFinding } from '#doctor/clock.ts'
 import { type Finding, fail, ok, skip, warn } from '#doctor/finding.ts'
@@ -9,11 +9,13 @@ import * as flite from '#inference/upstreams/flite/package.ts'
 import { type Adapters, adapters, isRemote } from '#inference/upstreams/index.ts'
 import * as llama from '#inference/upstreams/llama/package.ts'
 import * as onnx from '#inference/upstreams/onnx/package.ts'
+import { commandLine } from '#lib/own-program.ts'
 import type { ConfiguredUpstream } from '#models/catalogue.ts'
 import { fliteFolder, fliteUpstreamName } from '#models/flite-config.ts'
 import { llamaFolder, localUpstreamName } from '#models/llama-config.ts'
 import { configuredTargets } from '#models/model-config.ts'
 import { onnxFolder, onnxUpstreamName } from '#models/onnx-config.ts'
+import { checkSearchModels } from '#models/search-check.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
 
 /** In addition to the timeout of a list. */
@@ -29,23 +31,28 @@ export const upstreams: CheckGroup = {
       configuredUpstreams(config).map((source) => ask(inputs, source, signal)),
     )
     return [
-      ...(config.upstream.length === 0 ? [onlyDemo] : []),
+      ...(config.upstream.length === 0 ? [onlyBuiltIn(config)] : []),
       ...listings.flatMap(({ findings }) => findings),
       ...listedFindings(config.model, listings),
       ...fallbackFindings(config.model, listings),
-      embeddingFinding(config),
-      rerankFinding(config),
+      ...(await checkSearchModels(inputs)),
     ]
   },
 }
 
 const adaptersByKind: Partial<Adapters> = adapters
 
-const onlyDemo = warn(
-  'upstreams',
-  'none configured; the built-in demo is used',
-  'Add an [[upstream]] to the file, or set SLUICE_UPSTREAM_URL.',
-)
+function onlyBuiltIn(config: CheckInputs['config']): Finding {
+  const check = 'upstreams'
+  if (config.llama.enabled && llama.packageFault(llamaFolder(config)) === null) {
+    return ok(check, 'none configured; installed models and the built-in demo are used')
+  }
+  return warn(
+    check,
+    'none configured; the built-in demo is used',
+    `Run "${commandLine('model install')}" for a small model on this machine, add an [[upstream]] to the file, or set SLUICE_UPSTREAM_URL.`,
+  )
+}
 
 /** The listing of an upstream. `models`: null without a list. */
 type UpstreamListing = {
@@ -224,39 +231,3 @@ const localNames: ReadonlySet<string> = new Set([
   onnxUpstreamName,
   fliteUpstreamName,
 ])
-
-type Named = Pick<Config, 'model' | 'retrieval' | 'data' | 'onnx'>
-
-function embeddingFinding(config: Named): Finding {
-  const { model, retrieval } = config
-  const check = 'embedding model'
-  const name = retrieval.embeddingModel
-  const hasRuntime = onnx.packageFault(onnxFolder(config)) === null
-  if (name === 'local' && hasRuntime) return ok(check, 'the model installed last on this machine')
-  const isBuiltIn = name === 'local-hash' || name === 'local'
-  if (!isBuiltIn) return modeFinding(model, { check, name, mode: 'embed' })
-  return warn(
-    check,
-    'the built-in local-hash, which matches words and not meanings',
-    `For semantic search, run "${onnx.installCommand}", or set retrieval.embedding_model (SLUICE_EMBEDDING_MODEL) to a [[model]] with mode = "embed".`,
-  )
-}
-
-function rerankFinding({ model, retrieval }: Named): Finding {
-  const check = 'rerank model'
-  const name = retrieval.rerankerModel
-  if (name === undefined) return skip(check, 'none is configured')
-  return modeFinding(model, { check, name, mode: 'rerank' })
-}
-
-/** A model that is only listed by a remote upstream has the mode `generate`. */
-function modeFinding(
-  models: readonly ModelConfig[],
-  { check, name, mode }: { check: string; name: string; mode: 'embed' | 'rerank' },
-): Finding {
-  const found = models.find((model) => model.name === name || model.aliases.includes(name))
-  if (found?.mode === mode) return ok(check, `"${name}"`)
-  const detail =
-    found === undefined ? `there is no [[model]] "${name}"` : `"${name}" has the mode ${found.mode}`
-  return fail(check, detail, `Add a [[model]] of this name with mode = "${mode}".`)
-}

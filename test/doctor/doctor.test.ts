@@ -19,7 +19,10 @@ test('a fresh checkout passes, and the missing parts are listed', async () => {
   expect(finding('tokens')).toMatchObject({ verdict: 'warn' })
   expect(finding('tokens').advice).toContain('JWT_JWKS_URL')
   expect(finding('upstreams').advice).toContain('SLUICE_UPSTREAM_URL')
+  expect(finding('upstreams').advice).toContain('bun run model:install')
   expect(finding('embedding model')).toMatchObject({ verdict: 'warn' })
+  expect(finding('embedding model').advice).toContain('bun run embed:install')
+  expect(finding('speech engines').detail).toContain('bun run speech:install')
 })
 
 test('the text output has one line per check, with the remedy below', async () => {

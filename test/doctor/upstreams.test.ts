@@ -1,5 +1,10 @@
 import { afterEach, expect, test } from 'bun:test'
-import { stopProcesses } from '#test/support/process.ts'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { packageName, packageVersion } from '#inference/upstreams/onnx/package.ts'
+import { onnxFolder } from '#models/onnx-config.ts'
+import { writeInstalledModel } from '#test/support/embedding/installed-model.ts'
+import { stopProcesses, temporaryFolder } from '#test/support/process.ts'
 import { runDoctor } from './run-doctor.ts'
 
 /** The doctor: real upstreams, working and broken, and the configured models. */
@@ -141,4 +146,30 @@ test('a missing embedding model fails', async () => {
   expect(exitCode).toBe(1)
   expect(finding('embedding model').detail).toBe('there is no [[model]] "nowhere"')
   expect(finding('rerank model').verdict).toBe('fail')
+})
+
+test('installed embedding and rerank models need no [[model]], with their runtime', async () => {
+  const dataFolder = temporaryFolder()
+  const models = join(dataFolder, 'models')
+  const files = (architecture: string) => ({
+    'model.onnx': 'weights',
+    'tokenizer.json': '{}',
+    'config.json': JSON.stringify({ architectures: [architecture] }),
+  })
+  writeInstalledModel(models, 'house/e5', files('BertModel'))
+  writeInstalledModel(models, 'house/reranker', files('BertForSequenceClassification'))
+  const search = (embedding: string) =>
+    `[retrieval]\nembedding_model = "${embedding}"\nreranker_model = "house/reranker"\n`
+  const without = await runDoctor({ dataFolder, toml: search('house/e5') })
+  expect(without.finding('embedding model').verdict).toBe('fail')
+
+  const runtime = join(onnxFolder({ data: dataFolder, onnx: {} }), 'node_modules', packageName)
+  mkdirSync(runtime, { recursive: true })
+  writeFileSync(join(runtime, 'package.json'), JSON.stringify({ version: packageVersion }))
+  const installed = await runDoctor({ dataFolder, toml: search('house/e5') })
+  expect(installed.exitCode).toBe(0)
+  expect(installed.finding('embedding model').detail).toContain('installed on this machine')
+  expect(installed.finding('rerank model')).toMatchObject({ verdict: 'ok' })
+  const swapped = await runDoctor({ dataFolder, toml: search('house/reranker') })
+  expect(swapped.finding('embedding model').detail).toContain('has the mode rerank')
 })

@@ -1,5 +1,7 @@
 import { afterEach, expect, test } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import * as onnx from '#inference/upstreams/onnx/package.ts'
 import { isRecord } from '#lib/json.ts'
 import {
   type GatewayProcess,
@@ -62,10 +64,13 @@ async function listeningAddresses(port: number): Promise<string[]> {
   )
 }
 
-test('the first start prints a command that streams a response; the second start keeps keys and tokens', async () => {
+test('the first start prints how engines are installed and a command that streams a response; the second start keeps keys and tokens', async () => {
   const dataFolder = temporaryFolder()
   const first = await startFresh(dataFolder)
   const command = await printedCommand(first)
+  for (const engine of ['model', 'embed', 'speech']) {
+    expect(first.stderr()).toMatch(new RegExp(`^  bun run ${engine}:install +\\w`, 'm'))
+  }
   const pasted = await runProgram(['bash', '-c', command])
   expect(pasted.code).toBe(0)
   expect(pasted.stdout).toStartWith('event: response.created\n')
@@ -83,8 +88,14 @@ test('the first start prints a command that streams a response; the second start
   first.signal('SIGTERM')
   expect(await first.exited).toBe(0)
 
+  // One of them is installed.
+  const runtime = join(dataFolder, 'onnx', 'node_modules', onnx.packageName)
+  mkdirSync(runtime, { recursive: true })
+  writeFileSync(join(runtime, 'package.json'), JSON.stringify({ version: onnx.packageVersion }))
   const second = await startFresh(dataFolder)
   await printedCommand(second)
+  expect(second.stderr()).toContain('bun run speech:install')
+  expect(second.stderr()).not.toContain('bun run embed:install')
   expect((await askModels(second, { 'x-api-key': key })).status).toBe(200)
   expect((await askModels(second, { authorization: `Bearer ${oldToken}` })).status).toBe(200)
   expect((await askModels(second, { authorization: `Bearer ${oldToken}x` })).status).toBe(401)

@@ -1,16 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { asRecord } from '#lib/json.ts'
+import { writeInstalledModel } from '#test/support/embedding/installed-model.ts'
 import { wordScorer, wordTokenizer } from '#test/support/embedding/tiny-models.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
@@ -29,12 +22,12 @@ describe.skipIf(installed === undefined)('a gateway with an embedding model', ()
     const folder = join(installed ?? '', 'models')
     for (const name of readdirSync(folder)) symlinkSync(join(folder, name), join(models, name))
     // A document about cats is relevant, one about dogs is not.
-    install('house/reranker', {
+    writeInstalledModel(models, 'house/reranker', {
       'model.onnx': wordScorer([0, 0, 0, 0, 5, -5, 1, 0]),
       'tokenizer.json': JSON.stringify(wordTokenizer(words)),
       'config.json': JSON.stringify({ architectures: ['XForSequenceClassification'] }),
     })
-    install('house/broken', {
+    writeInstalledModel(models, 'house/broken', {
       'model.onnx': 'no model',
       'tokenizer.json': JSON.stringify(wordTokenizer(words)),
       'config.json': JSON.stringify({ architectures: ['BertModel'] }),
@@ -49,19 +42,6 @@ describe.skipIf(installed === undefined)('a gateway with an embedding model', ()
     await gateway.stop()
     rmSync(models, { recursive: true, force: true })
   })
-
-  /** As the installer leaves it. */
-  function install(name: string, contents: Readonly<Record<string, string | Uint8Array>>) {
-    const folder = join(models, encodeURIComponent(name))
-    mkdirSync(join(folder, 'v'), { recursive: true })
-    const files = Object.entries(contents).map(([path, content]) => {
-      writeFileSync(join(folder, 'v', path), content)
-      return { path: `v/${path}`, bytes: content.length, sha256: '0'.repeat(64) }
-    })
-    const about = { isVerified: true, installedAt: '2020-01-01T00:00:00.000Z' }
-    const record = { name, source: 'test', revision: null, files, bytes: 1, ...about }
-    writeFileSync(join(folder, 'model.json'), JSON.stringify(record))
-  }
 
   async function post(path: string, body: unknown) {
     const response = await fetch(`${gateway.url}${path}`, {
