@@ -1,4 +1,4 @@
-import { and, eq, lt, type SQL, sql } from 'drizzle-orm'
+import { and, eq, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner, type QueryRunner } from '#db/query-runner.ts'
 import { appGroup, appUser, groupMember, knownPermission } from '#db/schema/auth.ts'
@@ -226,11 +226,7 @@ async function touchUser(
 ): Promise<void> {
   const before = new Date(seenAt.getTime() - lastSeenGrainMs)
   if (lastSeenAt !== null && lastSeenAt >= before) return
-  const isOlder = lastSeenAt === null ? undefined : lt(appUser.lastSeenAt, before)
-  await drizzle
-    .update(appUser)
-    .set({ lastSeenAt: seenAt })
-    .where(and(eq(appUser.id, userId), isOlder))
+  await drizzle.update(appUser).set({ lastSeenAt: seenAt }).where(eq(appUser.id, userId))
 }
 
 /** The row of the user is the lock: of two concurrent tokens the newer one wins. */

@@ -17,20 +17,23 @@ const withKeys = (jwksUrl: string, more: Record<string, string> = {}) => ({
 })
 const check = 'token keys (JWKS)'
 
-test('the keys of an identity provider are counted by their use', async () => {
+test('the keys of an identity provider are counted by their use, and a secret beside them is named by its length', async () => {
   const provider = startIdentityProvider([
     createSigningKey('one'),
     createSigningKey('two', 'ES256'),
   ])
+  const secret = 'b'.repeat(40)
   const both = await runDoctor({ environment: withKeys(provider.jwksUrl) })
   expect(both.finding(check)).toMatchObject({ verdict: 'ok' })
   expect(both.finding(check).detail).toContain('2 keys, 2 usable with RS256')
   const none = await runDoctor({
-    environment: withKeys(provider.jwksUrl),
+    environment: withKeys(provider.jwksUrl, { JWT_SECRET: secret }),
     toml: '[jwt]\nalgorithms = ["EdDSA"]\n',
   })
   expect([none.exitCode, none.finding(check).verdict]).toEqual([1, 'fail'])
   expect(none.finding(check).advice).toContain('jwt.algorithms')
+  expect(none.finding('token secret')).toMatchObject({ verdict: 'ok', detail: '40 bytes' })
+  expect(none.stdout).not.toContain(secret)
   await provider.stop()
 })
 
