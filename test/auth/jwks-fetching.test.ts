@@ -198,10 +198,15 @@ test('a token that fits several keys is refused with a reason', async () => {
   await expect(keySet.keyFor({ alg: 'RS256' })).rejects.toThrow('does not say which key')
 })
 
-test('a closed key set fetches no more and ends its request', async () => {
+test('a closed key set fetches no more, and ends its request without a warning', async () => {
   const { provider, warn } = start()
   await keySet.keyFor(firstHeader)
-  provider.answer = () => new Promise(() => {})
+  provider.answer = () => {
+    const [signal] = provider.signals.slice(-1)
+    return new Promise((_, reject) => {
+      signal?.addEventListener('abort', () => reject(signal.reason))
+    })
+  }
   await advance(600_000)
   expect(provider.signals.at(-1)?.aborted).toBe(false)
   keySet.close()
