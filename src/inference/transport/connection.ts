@@ -1,3 +1,5 @@
+import { bytesOf, type RenderedRequest } from './http1-request.ts'
+
 /** Receives the events of a connection: its opening, a round trip, or the pool. */
 export type ConnectionOwner = {
   /** The connection is open and, with TLS, verified. */
@@ -13,6 +15,8 @@ export class Connection {
   #owner: ConnectionOwner
   #socket: Bun.Socket<Connection> | null = null
   #requests = 0
+  /** Waits for the end of this turn of the event loop. */
+  #request: RenderedRequest | null = null
   #unsent: Uint8Array | null = null
   #unsentFrom = 0
   #paused = false
@@ -25,7 +29,7 @@ export class Connection {
 
   /** Whether all bytes were handed to the kernel. */
   get flushed(): boolean {
-    return this.#unsent === null
+    return this.#request === null && this.#unsent === null
   }
 
   /** Whether it served an earlier request. */
@@ -43,13 +47,24 @@ export class Connection {
     this.#owner = owner
   }
 
-  /** `request` may be reused after this call. */
-  send(request: Uint8Array) {
+  /** Sends the request at the end of this turn of the event loop. */
+  send(request: RenderedRequest) {
     this.#requests += 1
-    this.#unsent = request
-    this.#unsentFrom = 0
     if (this.#closed) this.#owner.lost(null)
-    else this.flush()
+    else {
+      this.#request = request
+      sendLater(this)
+    }
+  }
+
+  sendNow() {
+    const request = this.#request
+    if (request === null) return
+    this.#request = null
+    this.#unsent = bytesOf(request)
+    this.#unsentFrom = 0
+    this.flush()
+    // The bytes are valid until the next request is rendered.
     if (this.#unsent !== null) this.#unsent = new Uint8Array(this.#unsent)
   }
 
@@ -106,7 +121,22 @@ export class Connection {
     const socket = this.#socket
     this.#closed = true
     this.#socket = null
+    this.#request = null
     this.#unsent = null
     return socket
   }
+}
+
+const waiting: Connection[] = []
+
+/**
+ * The requests of one turn are sent together. Each send has the kernel wake an upstream on this machine, and
+ * one that is awake takes the next request without.
+ */
+function sendLater(connection: Connection): void {
+  if (waiting.push(connection) === 1) setImmediate(sendAll)
+}
+
+function sendAll(): void {
+  for (const connection of waiting.splice(0)) connection.sendNow()
 }

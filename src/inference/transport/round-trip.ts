@@ -5,7 +5,7 @@ import { ChunkQueue, type ChunkSource } from './chunk-queue.ts'
 import type { Connection, ConnectionOwner } from './connection.ts'
 import { decodeContent } from './content-decoding.ts'
 import type { BodyReader } from './http1-body.ts'
-import { bytesOf, type RenderedRequest } from './http1-request.ts'
+import type { RenderedRequest } from './http1-request.ts'
 import { ResponseParser } from './http1-response.ts'
 import { unreachable } from './open-connection.ts'
 
@@ -60,7 +60,7 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
     const { signal } = this.#options
     if (signal.aborted) return this.#abort()
     signal.addEventListener('abort', this.#onAbort, { once: true })
-    this.#connection?.send(bytesOf(request))
+    this.#connection?.send(request)
   }
 
   received(bytes: Buffer) {
