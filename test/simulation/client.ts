@@ -72,6 +72,7 @@ export class Broken extends Error {
 export const operationMsMax = 90_000
 /** While no replica accepts connections. */
 const refusedPauseMs = 500
+const availableTriesMax = 60
 const canaryPattern = /canary~([\d~]+)~/g
 
 /** Names the tenants that may see it. */
@@ -115,6 +116,22 @@ export async function createClient(options: {
     },
   }
   return client
+}
+
+/** For the set-up, in which a database of a busy machine may answer late. */
+export async function jsonOnceAvailable(
+  client: Client,
+  ...given: Parameters<Client['json']>
+): Promise<JsonObject> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await client.json(...given)
+    } catch (error) {
+      const isUnavailable = error instanceof Refused && error.status === 503
+      if (!isUnavailable || tries >= availableTriesMax) throw error
+      await Bun.sleep(refusedPauseMs)
+    }
+  }
 }
 
 function tokenOf(subject: string, groups: readonly string[]): Promise<string> {

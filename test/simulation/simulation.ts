@@ -11,7 +11,7 @@ import {
   describeIds,
 } from './checks/processes.ts'
 import { checkWebhooks, subscribe } from './checks/webhooks.ts'
-import { Broken, type Client, createClient, Refused } from './client.ts'
+import { Broken, type Client, createClient, jsonOnceAvailable, Refused } from './client.ts'
 import { driveFaults, type Progress } from './drive-faults.ts'
 import { planFaults } from './faults.ts'
 import { batches } from './operations/batches.ts'
@@ -62,7 +62,7 @@ export async function simulate(options: SimulationOptions): Promise<Book | null>
     const peers = await Promise.all(
       clients.map(async (client) => ({
         index: client.index,
-        userId: String((await client.json('/v1/me'))['id']),
+        userId: String((await jsonOnceAvailable(client, '/v1/me'))['id']),
       })),
     )
     const run: Run = { site, world, clients, peers, book, seed }

@@ -147,8 +147,12 @@ function searchingBy(search: Search, deps: StartedServices): StartedServices {
   return { ...deps, hostedTools }
 }
 
+/** Other work on the machine does not decide how long a model takes. */
+const common = { JWT_SECRET: jwtSecret, PORT: '0', SLUICE_COMPUTE_NICE: '0' }
+const modelLoadMs = 600_000
+
 function configOf(options: GatewayOptions): Config {
-  const config = loadConfig({ JWT_SECRET: jwtSecret, PORT: '0', ...options.environment })
+  const config = loadConfig({ ...common, ...options.environment })
   const [upstreamDefaults] = loadConfig({ SLUICE_UPSTREAM_URL: 'http://127.0.0.1:1/v1' }).upstream
   const [engineDefaults] = loadConfig({ SLUICE_STT_ENGINE: 'demo' }).engine
   return {
@@ -192,7 +196,8 @@ function configOf(options: GatewayOptions): Config {
       Value.Parse(hookEntry, { name: `hook-${at}`, module: 'moderation', ...entry }),
     ),
     unsupportedTools: options.unsupportedTools ?? config.unsupportedTools,
-    llama: { ...config.llama, ...options.llama },
+    llama: { ...config.llama, loadMs: modelLoadMs, ...options.llama },
+    onnx: { ...config.onnx, loadMs: modelLoadMs },
     installer: { ...config.installer, ...options.installer },
     retrieval: { ...config.retrieval, ...options.retrieval },
     flite: { ...config.flite, ...options.flite },

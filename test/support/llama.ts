@@ -21,7 +21,7 @@ export const lacksLlama = llamaPackage === undefined
 if (lacksLlama) console.warn('SLUICE_TEST_LLAMA_PACKAGE names no folder: no model is run')
 
 /** One thread, so that models do not block each other on a busy machine. */
-export const quietSettings = { threads: 1, gpu: false }
+export const quietSettings = { threads: 1, gpu: false, loadMs: 600_000 }
 
 export type LlamaWorld = {
   readonly llama: Llama

@@ -1,4 +1,4 @@
-import type { Client } from '../client.ts'
+import { type Client, jsonOnceAvailable } from '../client.ts'
 import type { Book } from '../record.ts'
 import type { Site } from '../site/site.ts'
 import type { World } from '../world.ts'
@@ -13,7 +13,7 @@ const eventTypes = ['batch', 'response'].flatMap((kind) =>
 
 /** Every tenant gets the events of its background responses and batches. */
 export async function subscribe(client: Client, { webhooks }: Site): Promise<void> {
-  const created = await client.json('/v1/webhook_endpoints', {
+  const created = await jsonOnceAvailable(client, '/v1/webhook_endpoints', {
     json: { name: 'simulated', url: webhooks.urlOf(client.index), event_types: eventTypes },
   })
   webhooks.trust(client.index, String(created['signing_secret']))
