@@ -54,6 +54,18 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(peers[0]?.bytesReceived).toBe(0)
   })
 
+  test('over a used connection too, it sends nothing', async () => {
+    const { controller, peers, request } = await abortable(answering(okAnswer))
+    await textOf(await transport.send(request))
+    const before = peers[0]?.bytesReceived
+    const answer = transport.send(request)
+    controller.abort(reason)
+    expect(await failureOf(answer)).toBe(reason)
+    await peers[0]?.closed
+    expect(peers[0]?.bytesReceived).toBe(before ?? 0)
+    expect(peers).toHaveLength(1)
+  })
+
   test('an abort closes the connection to an upstream that never responds', async () => {
     const { controller, peers, request } = await abortable(() => {})
     const answer = transport.send(request)
