@@ -23,8 +23,9 @@ export function actionsColumn<Row>(
     name: 'actions',
     label: text('table.actions'),
     align: 'actions',
+    // By position: a button that turns into its opposite keeps the focus.
     cell: (row) =>
-      actionsOf(row).map((action) => action && <Action key={action.label} {...action} />),
+      actionsOf(row).map((action, at) => action && <Action key={`${at}`} {...action} />),
   }
 }
 
