@@ -31,6 +31,7 @@ export function adviceFor(error: unknown): TextKey | null {
   if (status === 404) return 'advice.missing'
   if (status === 409 || status === 412) return 'advice.changed'
   if (status === 429) return 'advice.limit'
+  if (code === 'service_unavailable') return 'advice.unavailable'
   if (status === 502 || status === 503 || status === 504) return 'advice.upstream'
   return status >= 500 ? 'advice.fault' : null
 }

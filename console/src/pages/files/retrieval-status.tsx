@@ -25,7 +25,7 @@ export function RetrievalState({
 }: {
   file: Pick<StoredFile, 'retrieval_status' | 'retrieval'>
 }) {
-  if (status === null) return <span class="muted">{text('files.status.none')}</span>
+  if (status === null) return <span class="muted nowrap">{text('files.status.none')}</span>
   const reason = retrieval?.error?.message
   return (
     <div>

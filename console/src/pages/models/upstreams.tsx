@@ -81,9 +81,10 @@ export function UpstreamTable({
       name: 'name',
       label: text('upstreams.name'),
       cell: ({ name, api }) => (
-        <span class="row">
-          <strong>{name}</strong> <span class="tag">{api}</span>
-        </span>
+        <div>
+          <strong>{name}</strong>
+          <div class="small muted">{api}</div>
+        </div>
       ),
     },
     { name: 'state', label: text('upstreams.state'), cell: ({ state }) => <State state={state} /> },

@@ -21,6 +21,8 @@ export const shell = {
   'advice.login': 'Melden Sie sich erneut an.',
   'advice.missing': 'Vielleicht wurde es gelöscht, oder Sie haben keinen Zugriff darauf.',
   'advice.permission': 'Bitten Sie einen Administrator um eine Gruppe mit dieser Berechtigung.',
+  'advice.unavailable':
+    'Versuchen Sie es gleich noch einmal. Die Startseite zeigt, was läuft und was nicht.',
   'advice.unreachable': 'Prüfen Sie Ihre Verbindung und ob das Gateway läuft.',
   'advice.upstream':
     'Der Dienst hinter dem Gateway hat nicht geliefert. Die Seite Modelle zeigt seinen Zustand.',

@@ -20,6 +20,7 @@ export const shell = {
   'advice.login': 'Log in again.',
   'advice.missing': 'It may have been deleted, or you may not have access to it.',
   'advice.permission': 'Ask an administrator to add you to a group with this permission.',
+  'advice.unavailable': 'Try again in a moment. The start page shows what is up and what is not.',
   'advice.unreachable': 'Check your connection, and whether the gateway is running.',
   'advice.upstream':
     'The service behind the gateway did not deliver. The models page shows its state.',
