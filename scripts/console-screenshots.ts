@@ -109,10 +109,17 @@ async function takeBoth(page: Page, name: string): Promise<void> {
       { name: 'prefers-reduced-motion', value: 'reduce' },
     ])
     await settle(page)
+    const fault = await page.evaluate(flaw)
+    if (fault !== null) throw new Error(`${name}: ${fault}`)
     const file = join(pictures, `${name}-${scheme}.webp`) as `${string}.webp`
     await page.screenshot({ path: file, type: 'webp', quality })
   }
 }
+
+/** What no picture shows: a failure, or a table that is cut off. */
+const flaw = `document.querySelector('.page .notice.bad')?.innerText ??
+  ([...document.querySelectorAll('.table-box')].some((box) => box.scrollWidth > box.clientWidth)
+    ? 'a table is wider than its box' : null)`
 
 /** Until nothing is being loaded; the last frame has the colours of the scheme. */
 async function settle(page: Page): Promise<void> {
@@ -165,6 +172,7 @@ async function addData(page: Page): Promise<void> {
     await send('/v1/agents', { name: 'Contract reader', description: 'Answers questions about our contracts.', model: 'demo', instructions: 'Answer briefly and cite the passage.', visibility: { kind: 'everyone' } })
     await send('/v1/agents', { name: 'Help desk', description: 'First answers to tickets.', model: 'demo-fast' })
     const folder = await send('/v1/folders', { name: 'Contracts' })
+    const handbook = await send('/v1/collections', { name: 'handbook' })
     const texts = {
       'harbour.md': '# Harbour\\n\\nThe harbour opens at six and closes at ten.',
       'lease.txt': 'The lease ends on the last day of June.',
@@ -174,9 +182,9 @@ async function addData(page: Page): Promise<void> {
       const form = new FormData()
       if (name === 'lease.txt') form.append('folder_id', folder.id)
       form.append('file', new File([text], name, { type: 'text/markdown' }))
-      await send('/v1/files', form)
+      const { id } = await send('/v1/files', form)
+      if (name !== 'minutes.md') await send('/v1/collections/' + handbook.id + '/files', { file_id: id })
     }
-    await send('/v1/collections', { name: 'handbook' })
     for (const model of ['demo', 'demo', 'demo-fast', 'demo-reasoning', 'demo-fast', 'demo']) {
       await send('/v1/responses', { model, input: 'What is a weir?', store: false })
     }
