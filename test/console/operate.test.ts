@@ -138,7 +138,7 @@ describe.skipIf(isBrowserMissing)('the installer in a browser (needs chromium)',
     await expectAccessible()
     registry.release()
     await shows('Speech recognition is installed')
-    await press(`Install ${model}`)
+    await press(`Install the model: ${model}`)
     await shows(`${model} is installed`)
     await hides('Default model:')
     await expectAccessible()

@@ -122,7 +122,7 @@ function DefaultModel({
       <Button
         size="small"
         icon="download"
-        aria-label={text('installer.install_name', { model })}
+        aria-label={`${text('installer.install_model')}: ${model}`}
         onClick={() => void install()}
       >
         {text('installer.install_model')}
