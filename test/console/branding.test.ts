@@ -40,9 +40,10 @@ describe.skipIf(isBrowserMissing)('branding in a browser (needs chromium)', () =
   })
 
   test('a logo is uploaded without its scripts, and removed', async () => {
-    const { page, faults, open, press, shows } = await openPage()
+    const { page, faults, open, press, fill, shows } = await openPage()
     const before = (await theme()).logo_url
     await open('/branding', 'Branding')
+    await fill('Product name', 'Draft')
     const input = await page.waitForSelector('input[type=file]')
     await page.evaluate(`(() => {
       const svg = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><script>alert(1)</script><rect width="1" height="1"/></svg>'
@@ -60,6 +61,9 @@ describe.skipIf(isBrowserMissing)('branding in a browser (needs chromium)', () =
     await page.waitForFunction(
       `document.querySelector('.rail .brand img').getAttribute('src') === ${JSON.stringify(uploaded)}`,
     )
+    await shows('Removed from the SVG for safety')
+    const drafted = `[...document.querySelectorAll('.branding input')].map(({ value }) => value)`
+    expect(await page.evaluate(drafted)).toContain('Draft')
     await press('Remove the logo')
     await press('Remove the logo')
     await shows('Logo removed')

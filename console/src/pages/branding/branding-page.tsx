@@ -44,27 +44,29 @@ export function BrandingPage() {
       {query.data === undefined ? (
         query.error === undefined && <div class="card skeleton chart" />
       ) : (
-        <Editor
-          key={query.data.tag}
-          saved={query.data.data as Theme}
-          tag={query.data.tag}
-          onSaved={query.reload}
-        />
+        <SavedTheme theme={query.data.data as Theme} tag={query.data.tag} onSaved={query.reload} />
       )}
     </Page>
   )
 }
 
+/** A new logo changes the tag, and neither the draft nor what was removed from the logo may be lost. */
+function SavedTheme({ theme, ...rest }: { theme: Theme; tag: string | null; onSaved: () => void }) {
+  const { logo_url: logo, ...stored } = theme
+  return <Editor key={JSON.stringify(stored)} stored={stored} logo={logo} {...rest} />
+}
+
 function Editor({
-  saved,
+  stored,
+  logo,
   tag,
   onSaved,
 }: {
-  saved: Theme
+  stored: PlainTheme
+  logo: string
   tag: string | null
   onSaved: () => void
 }) {
-  const { logo_url: logo, ...stored } = saved
   const [draft, setDraft] = useState<PlainTheme>(stored)
   const [fault, setFault] = useState<unknown>()
   const [isBusy, run] = useAction()

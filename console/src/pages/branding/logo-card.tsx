@@ -55,6 +55,7 @@ export function LogoCard({ logo, onChange }: { logo: string; onChange: () => voi
       isDangerous: true,
     })
     if (!isSure) return
+    setSanitized([])
     await perform(() => call('DELETE /v1/branding/logo'), text('branding.logo_removed'))
     await loadTheme()
     onChange()
