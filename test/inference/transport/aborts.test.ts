@@ -54,7 +54,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(peers[0]?.bytesReceived).toBe(0)
   })
 
-  test('over a used connection too, it sends nothing', async () => {
+  test('a request aborted in the tick that sent it sends nothing over a used connection', async () => {
     const { controller, peers, request } = await abortable(answering(okAnswer))
     await textOf(await transport.send(request))
     const before = peers[0]?.bytesReceived
