@@ -38,7 +38,8 @@ export type GatewayProcess = {
 }
 
 export type ProcessOptions = {
-  environment?: Readonly<Record<string, string>>
+  /** Undefined: not even what every gateway gets. */
+  environment?: Readonly<Record<string, string | undefined>>
   /** Used instead of an own database and folder; its creator removes it. */
   dataFolder?: string
   /** The limit of open files; by default that of the tests. */
@@ -106,7 +107,7 @@ export async function launchGateway(options: ProcessOptions = {}): Promise<Gatew
 
 /** Empty variables count as unset. */
 function launch(
-  environment: Readonly<Record<string, string>>,
+  environment: Readonly<Record<string, string | undefined>>,
   { openFilesMax, command = [process.execPath, program], cwd }: ProcessOptions,
 ): GatewayProcess {
   const limited = ['sh', '-c', `ulimit -n ${openFilesMax} && exec "$@"`, 'sh', ...command]

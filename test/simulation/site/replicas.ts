@@ -85,6 +85,8 @@ function createReplica(name: string, config: string, options: ReplicaOptions): R
           TMPDIR: options.temporaryFolder,
           JWT_SECRET: jwtSecret,
           LOG_LEVEL: 'info',
+          // Earlier versions do not know it.
+          SLUICE_COMPUTE_NICE: undefined,
         },
       })
       runs.push(run)
