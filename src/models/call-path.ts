@@ -65,21 +65,22 @@ export function startCallPath(
   })
   const modelsFolder = modelsFolderOf(config)
   const installed = createLibrary(createLayout(modelsFolder), log)
+  const environment = computeEnvironment(config)
   const llama = createLlama({
     models: () => ggufModels(installed),
     settings: { ...config.llama, packageFolder: llamaFolder(config) },
-    environment: computeEnvironment(config),
+    environment,
     log,
   })
   const onnx = createOnnx({
     models: () => onnxModels(installed),
     settings: { ...config.onnx, packageFolder: onnxFolder(config) },
-    environment: computeEnvironment(config),
+    environment,
     log,
   })
   const flite = createFlite({
     settings: { ...config.flite, packageFolder: fliteFolder(config) },
-    environment: computeEnvironment(config),
+    environment,
     log,
   })
   const adapters = { ...adaptersByKind, llama, onnx, flite }

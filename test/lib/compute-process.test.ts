@@ -14,11 +14,11 @@ function start(environment: Record<string, string>) {
   return started.promise.then((nice) => ({ child, nice }))
 }
 
-test('a compute process has the nice value that it is told', async () => {
-  const [told, untold] = await Promise.all([start({ [niceVariable]: '7' }), start({})])
-  expect(told.nice).toBe(7)
-  expect(untold.nice).toBe(0)
-  for (const { child } of [told, untold]) child.kill('SIGKILL')
+test('a compute process runs at the configured nice value', async () => {
+  const [configured, unconfigured] = await Promise.all([start({ [niceVariable]: '7' }), start({})])
+  expect(configured.nice).toBe(7)
+  expect(unconfigured.nice).toBe(0)
+  for (const { child } of [configured, unconfigured]) child.kill('SIGKILL')
 })
 
 test('a compute process outlives signals to its group, and ends with the gateway', async () => {

@@ -14,6 +14,7 @@ import type { Search } from '#retrieval/search/search.ts'
 import { createLog } from '#telemetry/log.ts'
 import { checkedFetch } from './checked-fetch.ts'
 import { openTestDatabase } from './database.ts'
+import { modelLoadMs } from './time-limits.ts'
 
 const jwtSecret = 'a-secret-for-tests-of-at-least-32-characters'
 
@@ -147,9 +148,8 @@ function searchingBy(search: Search, deps: StartedServices): StartedServices {
   return { ...deps, hostedTools }
 }
 
-/** Other work on the machine does not decide how long a model takes. */
+/** Models have the priority of the tests. */
 const common = { JWT_SECRET: jwtSecret, PORT: '0', SLUICE_COMPUTE_NICE: '0' }
-const modelLoadMs = 600_000
 
 function configOf(options: GatewayOptions): Config {
   const config = loadConfig({ ...common, ...options.environment })

@@ -9,6 +9,7 @@ import type { AdapterContext } from '#inference/upstream.ts'
 import { createLlama, type Llama, type LlamaSettings } from '#inference/upstreams/llama/adapter.ts'
 import { collectEvents, makeContext, makeRequest } from './generation.ts'
 import { childrenOf, isAlive } from './process.ts'
+import { modelLoadMs } from './time-limits.ts'
 import { type TinyGguf, writeTinyGguf } from './tiny-gguf.ts'
 
 /**
@@ -21,7 +22,7 @@ export const lacksLlama = llamaPackage === undefined
 if (lacksLlama) console.warn('SLUICE_TEST_LLAMA_PACKAGE names no folder: no model is run')
 
 /** One thread, so that models do not block each other on a busy machine. */
-export const quietSettings = { threads: 1, gpu: false, loadMs: 600_000 }
+export const quietSettings = { threads: 1, gpu: false, loadMs: modelLoadMs }
 
 export type LlamaWorld = {
   readonly llama: Llama

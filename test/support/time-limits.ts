@@ -6,3 +6,6 @@ export const testTimeoutMs = 300_000
 
 /** After this time a helper says what it waits for. */
 export const helperTimeoutMs = 240_000
+
+/** How long a local model may take to load: other work of the machine decides. */
+export const modelLoadMs = 600_000

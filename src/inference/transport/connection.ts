@@ -57,6 +57,7 @@ export class Connection {
     }
   }
 
+  /** Sends a request that waits. The connection may have been closed meanwhile. */
   sendNow() {
     const request = this.#request
     if (request === null) return
