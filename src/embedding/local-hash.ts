@@ -39,14 +39,28 @@ function hashText(text: string, length: number): Float32Array {
     // Repeated words weigh logarithmically.
     const weight = 1 + Math.log(count)
     add(vector, word, weight * Math.min(1, word.length / fullWeightChars))
-    for (let at = 0; at + substringChars <= word.length; at++) {
-      add(vector, `#${word.slice(at, at + substringChars)}`, weight * substringWeight)
-    }
+    for (const substring of substrings(word)) add(vector, substring, weight * substringWeight)
   }
   return toUnitLength(vector)
 }
 
-function add(vector: Float32Array, feature: string, weight: number): void {
+const substringMark = '#'
+const asciiSubstring = Buffer.from(substringMark.padEnd(1 + substringChars))
+
+/** Marked, to differ from words. An ASCII substring is only valid until the next one. */
+function* substrings(word: string): Generator<string | Uint8Array> {
+  const bytes = Buffer.from(word)
+  const isAscii = bytes.length === word.length
+  for (let at = 0; at + substringChars <= word.length; at++) {
+    if (isAscii) {
+      // One buffer for all: a string for each character of a long text would be 100 times its size.
+      bytes.copy(asciiSubstring, 1, at, at + substringChars)
+      yield asciiSubstring
+    } else yield substringMark + word.slice(at, at + substringChars)
+  }
+}
+
+function add(vector: Float32Array, feature: string | Uint8Array, weight: number): void {
   const hash = Bun.hash.xxHash32(feature)
   const at = (hash >>> 1) % vector.length
   vector[at] = (vector[at] ?? 0) + ((hash & 1) === 0 ? weight : -weight)
