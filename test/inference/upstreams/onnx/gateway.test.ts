@@ -158,7 +158,9 @@ describe.skipIf(installed === undefined)('a gateway with an embedding model', ()
     const path = `/v1/files/${asRecord(await uploaded.json())['id']}`
     const stateOf = async () => {
       const { retrieval } = asRecord(await (await gateway.request(path)).json())
-      return asRecord(retrieval)['state']
+      const { state, error } = asRecord(retrieval)
+      expect(error).toBeNull()
+      return state
     }
     await eventually('it is being embedded', async () => (await stateOf()) === 'embedding')
     const stream = { model: 'demo', input: 'Say a few words.', stream: true }
