@@ -95,10 +95,15 @@ export type Relay = {
 
 export type RelayFrame = {
   readonly payload: JsonObject
-  /** The original JSON text of `payload`, on one line. */
+  /** The original JSON text of `payload`, on one line; empty where it was changed: see `textOfFrame`. */
   readonly data: string
   /** The sealed payload in it (thinking signature, redacted thinking), as in events. */
   readonly sealed?: string
+}
+
+/** The JSON text of a frame. Whole responses are made of payloads and need none. */
+export function textOfFrame({ payload, data }: Omit<RelayFrame, 'sealed'>): string {
+  return data === '' ? JSON.stringify(payload) : data
 }
 
 /** Appends events to held ones, joining deltas of a text so that memory stays proportional to its length. */

@@ -7,6 +7,7 @@ import {
   type GenerationEvent,
   joinRelays,
   type Relay,
+  textOfFrame,
   withRelay,
 } from './events.ts'
 import type { Admit, GenerationJob, InferenceDeps, Reservation } from './inference.ts'
@@ -254,7 +255,8 @@ function textCharsOf(batch: EventBatch): number {
   let chars = 0
   for (const event of batch) if ('text' in event) chars += event.text.length
   // Frames without events are counted by their own length.
-  if (batch.length === 0) for (const { data } of batch.relay?.frames ?? []) chars += data.length
+  if (batch.length === 0)
+    for (const frame of batch.relay?.frames ?? []) chars += textOfFrame(frame).length
   return chars
 }
 

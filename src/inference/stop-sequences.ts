@@ -1,5 +1,5 @@
 import { AppError } from '#lib/errors.ts'
-import { asRecord, type JsonObject } from '#lib/json.ts'
+import { asRecord } from '#lib/json.ts'
 import { type EventBatch, type GenerationEvent, type RelayFrame, withRelay } from './events.ts'
 import type { Generate } from './inference.ts'
 import { endEarly, finishEarly, type ScanResult } from './single-call.ts'
@@ -149,7 +149,7 @@ class FrameScan {
   #emit(text: string, out: RelayFrame[]) {
     if (text === '') return
     const delta = { type: 'text_delta', text }
-    out.push(frameOf({ type: 'content_block_delta', index: this.#index, delta }))
+    out.push({ payload: { type: 'content_block_delta', index: this.#index, delta }, data: '' })
   }
 
   #end(stopSequence: string, frames: readonly RelayFrame[], out: RelayFrame[]) {
@@ -157,15 +157,11 @@ class FrameScan {
     const delta = { stop_reason: 'stop_sequence', stop_sequence: stopSequence }
     const usage = last?.payload['usage'] ?? { output_tokens: estimateTextTokens(this.#written) }
     out.push(
-      frameOf({ type: 'content_block_stop', index: this.#index }),
-      frameOf({ type: 'message_delta', delta, usage }),
-      frameOf({ type: 'message_stop' }),
+      { payload: { type: 'content_block_stop', index: this.#index }, data: '' },
+      { payload: { type: 'message_delta', delta, usage }, data: '' },
+      { payload: { type: 'message_stop' }, data: '' },
     )
   }
-}
-
-function frameOf(payload: JsonObject): RelayFrame {
-  return { payload, data: JSON.stringify(payload) }
 }
 
 /** Finds any of several sequences in one pass. */

@@ -148,6 +148,8 @@ function searchingBy(search: Search, deps: StartedServices): StartedServices {
   return { ...deps, hostedTools }
 }
 
+const hourMs = 3_600_000
+
 /** Models have the priority of the tests. */
 const common = { JWT_SECRET: jwtSecret, PORT: '0', SLUICE_COMPUTE_NICE: '0' }
 
@@ -176,6 +178,8 @@ function configOf(options: GatewayOptions): Config {
       capabilities: [],
       ...entry,
     })) as Config['model'],
+    // A test that lasts longer than the interval would find a request that it did not cause.
+    models: { ...config.models, refreshMs: hourMs },
     deadlines: { ...config.deadlines, ...options.deadlines },
     health: { ...config.health, ...options.health },
     retry: { ...config.retry, backoffMs: 1, ...options.retry },

@@ -1,8 +1,8 @@
-import { eventFrame, toLine } from '#http/frame-text.ts'
+import { eventFrame, toLine, withoutLineSeparators } from '#http/frame-text.ts'
+import { type RelayFrame, textOfFrame } from '#inference/events.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
 import { type DeltaType, deltaFields, type MessageFold } from './fold.ts'
 import type { ContentBlock, MessageEnd, MessageObject } from './message.ts'
-import type { RelayedFrame } from './relayed-frames.ts'
 
 export const pingFrame = eventFrame('ping', { type: 'ping' })
 
@@ -83,13 +83,14 @@ export class MessageSink {
   }
 
   /** Writes frames of an upstream of the same protocol. */
-  relay(frames: readonly RelayedFrame[]): string {
+  relay(frames: readonly RelayFrame[]): string {
     let written = ''
-    for (const { payload, data } of frames) {
+    for (const frame of frames) {
+      const { payload } = frame
       const { type } = payload
       if (type !== 'content_block_delta') this.#follow(payload)
       if (this.#fold !== null) this.#fold.add(payload)
-      else written += `event: ${type}\ndata: ${data}\n\n`
+      else written += `event: ${type}\ndata: ${withoutLineSeparators(textOfFrame(frame))}\n\n`
     }
     return written
   }

@@ -1,10 +1,6 @@
-import { toLine, withoutLineSeparators } from '#http/frame-text.ts'
 import type { Relay, RelayFrame } from '#inference/events.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
 import type { ReasoningSeal } from '#sealing/seals.ts'
-
-/** A frame of an upstream of the same protocol, as sent to the client; `data` is its JSON. */
-export type RelayedFrame = { readonly payload: JsonObject; readonly data: string }
 
 type Identity = {
   readonly id: string
@@ -24,20 +20,20 @@ export class RelayRewriter {
     this.#identity = identity
   }
 
-  rewrite({ frames, maker }: Relay): RelayedFrame[] {
-    const relayed: RelayedFrame[] = []
+  rewrite({ frames, maker }: Relay): RelayFrame[] {
+    const relayed: RelayFrame[] = []
     for (const frame of frames) relayed.push(this.#rewriteFrame(frame, maker))
     return relayed
   }
 
-  #rewriteFrame(frame: RelayFrame, maker: string): RelayedFrame {
+  #rewriteFrame(frame: RelayFrame, maker: string): RelayFrame {
     const { payload, sealed } = frame
     const { type } = payload
     if (type === 'content_block_delta') this.#collectThinking(payload['delta'])
     else if (type === 'content_block_start') this.#thinking = ''
     else if (type === 'message_start') return this.#identify(payload)
-    if (sealed !== undefined) return rewritten(withSeal(payload, this.#seal(sealed, maker)))
-    return inOneLine(frame)
+    if (sealed !== undefined) return changed(withSeal(payload, this.#seal(sealed, maker)))
+    return frame
   }
 
   #collectThinking(delta: unknown) {
@@ -45,9 +41,9 @@ export class RelayRewriter {
     if (type === 'thinking_delta' && typeof thinking === 'string') this.#thinking += thinking
   }
 
-  #identify(payload: JsonObject): RelayedFrame {
+  #identify(payload: JsonObject): RelayFrame {
     const { id, model } = this.#identity
-    return rewritten({ ...payload, message: { ...asRecord(payload['message']), id, model } })
+    return changed({ ...payload, message: { ...asRecord(payload['message']), id, model } })
   }
 
   #seal(payload: string, maker: string): string {
@@ -55,14 +51,8 @@ export class RelayRewriter {
   }
 }
 
-/** Nearly every frame is relayed unchanged, without an allocation. */
-function inOneLine(frame: RelayFrame): RelayedFrame {
-  const data = withoutLineSeparators(frame.data)
-  return data === frame.data ? frame : { payload: frame.payload, data }
-}
-
-function rewritten(payload: JsonObject): RelayedFrame {
-  return { payload, data: toLine(payload) }
+function changed(payload: JsonObject): RelayFrame {
+  return { payload, data: '' }
 }
 
 function withSeal(payload: JsonObject, seal: string): JsonObject {

@@ -17,7 +17,9 @@ import {
   readCount,
   requireSuccess,
 } from '#inference/upstream-http.ts'
+import { cachedByKey } from '#lib/cached-by-key.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
+import { createLru } from '#lib/lru.ts'
 import { MessagesDecoder } from './decode.ts'
 import { encodeMessagesRequest } from './encode.ts'
 import { encodeOrigin } from './origin.ts'
@@ -141,15 +143,29 @@ function pathOf(upstream: Upstream, resource: string): string {
 /** The protocol version of requests that Sluice composes. */
 const defaultVersion = '2023-06-01'
 
+type Headers = Readonly<Record<string, string>>
+
+/** Sets of headers that are kept: of each version and beta features, and of the latest sessions. */
+const headerSetsMax = 64
+
+const headerSets = cachedByKey((_: Upstream) => createLru<string, Headers>(headerSetsMax))
+
+/** The headers of a request; the same set for the same client headers, which the transport keeps rendered. */
+function headersFor(upstream: Upstream, accept: string, clientHeaders: Headers = {}): Headers {
+  const sets = headerSets(upstream)
+  const key = JSON.stringify([accept, clientHeaders])
+  const known = sets.get(key)
+  if (known !== undefined) return known
+  const headers = buildHeaders(upstream, accept, clientHeaders)
+  sets.set(key, headers)
+  return headers
+}
+
 /**
- * The headers of a request. The version and beta features that a client of the same protocol sends
- * apply to its body; other configured headers replace those of the client.
+ * The version and beta features that a client of the same protocol sends apply to its body; other
+ * configured headers replace those of the client.
  */
-function headersFor(
-  upstream: Upstream,
-  accept: string,
-  clientHeaders: Readonly<Record<string, string>> = {},
-): Record<string, string> {
+function buildHeaders(upstream: Upstream, accept: string, clientHeaders: Headers): Headers {
   const configured = Object.fromEntries(
     Object.entries(upstream.headers).map(([name, value]) => [name.toLowerCase(), value]),
   )

@@ -214,12 +214,14 @@ function createBlock(shell: JsonObject, wireIndex: number | null): Block {
   }
 }
 
+const contentFields = ['text', 'thinking', 'signature']
+
 /** Text and thinking belong in deltas; some servers put the first of it into the start. */
 function splitContent(shell: JsonObject): { shell: JsonObject; deltas: JsonObject[] } {
   const { type } = shell
   const isText = type === 'text' || type === 'thinking'
-  const content = [shell['text'], shell['thinking'], shell['signature']].map(readString).join('')
-  return isText && content !== '' ? splitBlock(shell) : { shell, deltas: [] }
+  const hasContent = isText && contentFields.some((field) => readString(shell[field]) !== '')
+  return hasContent ? splitBlock(shell) : { shell, deltas: [] }
 }
 
 /** Adds the fields that strict clients require where a server omitted them. */

@@ -8,7 +8,7 @@ export type Frame = { readonly payload: JsonObject; readonly data: string }
 
 /** A frame for a client of the same protocol. */
 export function frameOf(payload: JsonObject, data = ''): RelayFrame {
-  const text = data === '' || data.includes('\n') ? JSON.stringify(payload) : data
+  const text = data.includes('\n') ? '' : data
   const sealed = readSealed(payload)
   return sealed === '' ? { payload, data: text } : { payload, data: text, sealed }
 }

@@ -1,5 +1,5 @@
 import { EventStreamParser } from '#inference/event-stream.ts'
-import type { GenerationEvent, RelayFrame } from '#inference/events.ts'
+import { type GenerationEvent, type RelayFrame, textOfFrame } from '#inference/events.ts'
 import type { Decoder } from '#inference/http-generation.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { createToolNames } from '#inference/tools.ts'
@@ -135,10 +135,11 @@ function place(index: number | null): { index?: number } {
 /** Frames as a client receives them, with the names that the surface sets. */
 export function wireOf(frames: readonly RelayFrame[]): string {
   return frames
-    .map(({ payload, data }) => {
+    .map((frame) => {
+      const { payload } = frame
       const message = { ...asRecord(payload['message']), id: 'msg_ours', model: 'ours' }
       const isStart = payload['type'] === 'message_start'
-      const written = isStart ? JSON.stringify({ ...payload, message }) : data
+      const written = isStart ? JSON.stringify({ ...payload, message }) : textOfFrame(frame)
       return `event: ${payload['type']}\ndata: ${written}\n\n`
     })
     .join('')

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { textOfFrame } from '#inference/events.ts'
 import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import { blocksOf, encode, mergeDeltas } from '#test/inference/upstreams/responses/decoding.ts'
 import { checkMessageStream, isConformingStream } from '#test/support/message-frames.ts'
@@ -112,8 +113,8 @@ describe('recorded streams', () => {
     const came = firstAnswer(name)
     if (name === twiceBegun) came.shift()
     expect(frames.map(({ payload }) => payload)).toEqual(came)
-    expect(frames.map(({ data }) => parseJson(data))).toEqual(came)
-    expect(frames.filter(({ data }) => data.includes('\n'))).toEqual([])
+    expect(frames.map((frame) => parseJson(textOfFrame(frame)))).toEqual(came)
+    expect(frames.filter((frame) => textOfFrame(frame).includes('\n'))).toEqual([])
     checkMessageStream(wireOf(frames))
   })
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { textOfFrame } from '#inference/events.ts'
 import { parseJson } from '#lib/json.ts'
 import { createDice } from '#test/support/dice.ts'
 import {
@@ -61,7 +62,9 @@ function drawStream(dice: ReturnType<typeof createDice>): object[] {
 
 function comparable({ events, frames, error }: Decoded) {
   const payloads = frames.map(({ payload: { number, ...payload } }) => payload)
-  expect(frames.map(({ data }) => parseJson(data))).toEqual(frames.map(({ payload }) => payload))
+  expect(frames.map((frame) => parseJson(textOfFrame(frame)))).toEqual(
+    frames.map(({ payload }) => payload),
+  )
   return { events, payloads, failure: error?.message }
 }
 
