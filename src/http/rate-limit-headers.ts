@@ -1,3 +1,4 @@
+import { createLru } from '#lib/lru.ts'
 import type { RateLimit, RateLimits } from '#lib/rate-limits.ts'
 
 type Headers = Record<string, string | number>
@@ -92,8 +93,16 @@ function renderDuration(seconds: number): string {
   return whole < hourS ? rest : `${Math.floor(whole / hourS)}h${rest}`
 }
 
+/** Responses of the same second name mostly the same instants. */
+const instantsMax = 64
+const instants = createLru<number, string>(instantsMax)
+
 /** Without milliseconds; rounded up. */
 function renderInstant(at: Date, inS: number): string {
   const atS = Math.ceil(at.getTime() / 1_000 + inS)
-  return new Date(atS * 1_000).toISOString().replace('.000Z', 'Z')
+  const known = instants.get(atS)
+  if (known !== undefined) return known
+  const instant = new Date(atS * 1_000).toISOString().replace('.000Z', 'Z')
+  instants.set(atS, instant)
+  return instant
 }
