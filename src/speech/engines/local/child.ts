@@ -30,8 +30,11 @@ type RecognizerConfig = {
   readonly modelConfig: Readonly<Record<string, unknown>>
 }
 
-/** Without so much silence after it, Whisper repeats short audio. */
-const tailFrames = 500
+/**
+ * Without so much silence after it, Whisper repeats short audio ("M M M M"). Of recorded single words,
+ * 500 frames leave 105 % of the words wrong, and 800 or 3,000 as many as the reference decoder, 95 %.
+ */
+const tailFrames = 800
 const fullScale = 32_768
 
 let recognizer: Recognizer | null = null
