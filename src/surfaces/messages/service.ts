@@ -8,6 +8,7 @@ import {
   usesHostedTools,
 } from '#hosted-tools/hosted-tools.ts'
 import type { McpToolRequest } from '#hosted-tools/mcp/request.ts'
+import { estimateInput } from '#inference/call-estimate.ts'
 import { type EventBatch, usageOfTokens } from '#inference/events.ts'
 import { withForcedCall } from '#inference/forced-call.ts'
 import type { Generate, Inference } from '#inference/inference.ts'
@@ -104,16 +105,23 @@ export function createMessageService(deps: MessageServiceDeps) {
       refuseSafeguards(body, targets)
       const parts = [...droppedTools, ...parsed.ignored]
       logIgnored(deps.log, { parts }, context.requestId)
-      const { tokens: inputTokens } = await tokenCounter.count(request, targets, {
-        limitMs: parsed.isPromptOnly ? config.tokens.patienceMs : countDelayMaxMs,
-        context,
-        ...recorded,
-      })
-      const readers = parsed.isPromptOnly ? targets.filter(isOfThisProtocol) : targets
-      const generate = parsed.isPromptOnly
+      const { contextWindow } = model
+      const { isPromptOnly } = parsed
+      // An upstream of the same protocol reports the count itself.
+      const isRelayed = request.origin !== undefined && targets.every(isOfThisProtocol)
+      const counted =
+        isRelayed && !isPromptOnly && contextWindow === null
+          ? { tokens: estimateInput(request) }
+          : await tokenCounter.count(request, targets, {
+              limitMs: isPromptOnly ? config.tokens.patienceMs : countDelayMaxMs,
+              context,
+              ...recorded,
+            })
+      const inputTokens = counted.tokens
+      const readers = isPromptOnly ? targets.filter(isOfThisProtocol) : targets
+      const generate = isPromptOnly
         ? generateNothing(deps.inference.generate, { readers, inputTokens })
         : await generateWith(request, hostedRequestOf(resolved), context)
-      const { contextWindow } = model
       const job = {
         request: fitOutput(request, { contextWindow, inputTokens }),
         targets: readers,
