@@ -136,8 +136,15 @@ export function createLeases(deps: {
     log.info('leases of limits renewed after an outage of the database')
   }
 
+  const addAll = () => {
+    for (const meter of rates) dueRates.add(meter)
+    for (const meter of slots) dueSlots.add(meter)
+  }
+
   const exchange = async () => {
     const askedAtMs = clockMs()
+    // The database may have given its slots to others.
+    if (askedAtMs >= term.validUntilMs) addAll()
     const rateAsks = [...dueRates].flatMap((meter) => askRate(meter, askedAtMs) ?? [])
     const slotAsks = [...dueSlots].flatMap((meter) => askSlot(meter, askedAtMs) ?? [])
     const holding = isRenewal ? [...slots].filter(isHolding).map(({ key }) => key) : null
@@ -186,10 +193,6 @@ export function createLeases(deps: {
     soon().catch((error: unknown) => log.warn('exchange of leases failed', { error }))
   }
 
-  const addAll = () => {
-    for (const meter of rates) dueRates.add(meter)
-    for (const meter of slots) dueSlots.add(meter)
-  }
   const renew = async () => {
     // A process without shares counts, too: in an outage it has its part of each limit.
     if (!isRegistered && !deps.isConfigured()) return

@@ -28,12 +28,13 @@ function open(processId: string, scopes: Partial<LimitScopes>, lastsMs = leaseMs
   const store = createLeaseStore(database, { processId, leaseMs: lastsMs })
   let isCut = false
   let exchanges = 0
+  let nowMs = 1_000
   const limits = createLimits({
     budgets: null,
     database: { ...database, processName: processId },
     scopes: () => all,
     log: quietLog,
-    clockMs: () => 1_000,
+    clockMs: () => nowMs,
     now: () => new Date(),
     sleep: Bun.sleep,
     onRefused() {},
@@ -68,6 +69,9 @@ function open(processId: string, scopes: Partial<LimitScopes>, lastsMs = leaseMs
     },
     cut(cut: boolean) {
       isCut = cut
+    },
+    pass(ms: number) {
+      nowMs += ms
     },
     exchanges: () => exchanges,
     async exchanged() {
@@ -195,4 +199,19 @@ onServer('calls that end while others run leave their slots to the next ones', a
   }
   expect(limits.exchanges() - before).toBeLessThanOrEqual(1)
   for (const one of running) one?.settle(ended({ input: 1, output: 1 }))
+})
+
+onServer('slots whose lease ended in a pause of the process are registered again', async () => {
+  const noRenewalMs = 600_000
+  const limits = open('process-a', { default: { concurrent_generations: 4 } }, noRenewalMs)
+  const running = await limits.admit('alice')
+  await database.drizzle.execute(sql`delete from limit_process where id = 'process-a'`)
+  limits.pass(noRenewalMs)
+  const next = await limits.admit('bob')
+  const rows = await database.drizzle.execute<{ key: string }>(sql`select key from limit_slot`)
+  expect(rows.map(({ key }) => key).toSorted()).toEqual([
+    'user:alice:concurrent_generations',
+    'user:bob:concurrent_generations',
+  ])
+  for (const one of [running, next]) one?.settle(ended({ input: 1, output: 1 }))
 })
