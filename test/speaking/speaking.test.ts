@@ -111,7 +111,9 @@ test('usage counts characters, and the seconds of a known format', async () => {
 
 test('audio waits at the upstream while the client does not read', async () => {
   const large = new Uint8Array(60_000_000)
-  speaks('audio/pcm', large)
+  const pieceBytes = 60_000
+  const cutsAt = Array.from({ length: 999 }, (_, index) => (index + 1) * pieceBytes)
+  speaks('audio/pcm', large, { cutsAt })
   const before = upstream.bodyBytesSent()
   const body = { ...request, response_format: 'pcm' }
   const path = '/v1/audio/speech'
