@@ -199,3 +199,18 @@ describe('the items of a conversation', () => {
     expect(await few.items(ann, id)).toHaveLength(2)
   })
 })
+
+test('added items whose ids the conversation has get new ones', async () => {
+  const { id } = await conversationsWith().create(ann, {
+    ...none,
+    items: [message('first', 'msg_1'), message('second', '1')],
+  })
+  const added = [message('third', 'msg_1'), message('fourth', '1'), message('fifth', 'msg_2')]
+  await conversationsWith().addItems(ann, id, added)
+  const items = (await conversationsWith().items(ann, id)) ?? []
+  const ids = items.map((item) => item.id)
+  expect(new Set(ids).size).toBe(5)
+  expect(ids[2]).toStartWith('msg_')
+  expect(ids[3]).toStartWith('item_')
+  expect(ids[4]).toBe('msg_2')
+})

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { SQL } from 'drizzle-orm'
 import {
   addEnded,
   ann,
@@ -175,5 +176,31 @@ describe('a sweep', () => {
     await store.sweep(fixture.now())
     const left = await database.drizzle.execute("select 1 from response where runner_id = 'x'")
     expect(left).toHaveLength(0)
+  })
+
+  test('vacuums the embedded database once a thousand rows are deleted', async () => {
+    const { drizzle } = fixture.database
+    let vacuums = 0
+    const counting = new Proxy(drizzle, {
+      get: (target, name) =>
+        name !== 'execute'
+          ? Reflect.get(target, name)
+          : async (query: SQL) => {
+              if (JSON.stringify(query.queryChunks[0]).includes('vacuum')) vacuums++
+              return target.execute(query)
+            },
+    })
+    const store = fixture.storeWith({}, { ...fixture.database, kind: 'pglite', drizzle: counting })
+    await store.sweep(fixture.now())
+    const ended = async (count: number) => {
+      for (let left = count; left > 0; left--) await addEnded(fixture.store)
+      fixture.pass(31 * dayMs)
+      // Each has a row and a log.
+      await store.sweep(fixture.now())
+      return vacuums
+    }
+    expect(await ended(600)).toBe(0)
+    expect(await ended(600)).toBe(1)
+    expect(await ended(600)).toBe(1)
   })
 })
