@@ -111,7 +111,12 @@ export function createAdmission(deps: AdmissionDeps) {
       if (round > leaseRoundsMax || !shared.mayLease(shortages, nowMs)) {
         throw refuse(plan, shortages)
       }
-      await shared.lease(shortages, round)
+      shared.countWaiting(shortages, 1)
+      try {
+        await shared.lease(shortages, round)
+      } finally {
+        shared.countWaiting(shortages, -1)
+      }
     }
   }
 

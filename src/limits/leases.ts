@@ -66,7 +66,7 @@ export function createLeases(deps: {
     const { wanted, least } = share
     share.wanted = 0
     share.least = Number.POSITIVE_INFINITY
-    const isIdle = wanted === 0 && nowMs - share.spentAtMs >= idleMs
+    const isIdle = share.waiting === 0 && nowMs - share.spentAtMs >= idleMs
     const returned = isIdle ? Math.max(0, share.units) : 0
     const owed = share.owed + share.takeDebt()
     share.units -= returned
@@ -89,9 +89,8 @@ export function createLeases(deps: {
   const askSlot = (meter: SlotMeter, nowMs: number): SlotAsk | null => {
     const { share, key, limit, inUse } = meter
     if (share === null) return null
-    const isIdle = share.wanted === 0 && nowMs - share.takenAtMs >= idleMs
-    const wanted = inUse + share.wanted + (isIdle ? 0 : reserveOf(meter))
-    share.wanted = 0
+    const isIdle = share.waiting === 0 && nowMs - share.takenAtMs >= idleMs
+    const wanted = inUse + share.waiting + (isIdle ? 0 : reserveOf(meter))
     const held = share.usable(nowMs)
     const isKnown = !term.isOutage && held === share.held
     if (isKnown && wanted === held) return null
@@ -217,6 +216,14 @@ export function createLeases(deps: {
           !('amount' in shortage && nowMs < (shortage.meter.share?.emptyUntilMs ?? 0)),
       ),
 
+    /**
+     * A call waits for a lease, or has taken what it was given. Until then nothing is returned: an
+     * exchange that was due begins before the call resumes.
+     */
+    countWaiting(shortages: readonly Shortage[], change: 1 | -1): void {
+      for (const { meter } of shortages) if (meter.share !== null) meter.share.waiting += change
+    },
+
     /** Leases what is missing; resolves when the database has answered, or is unreachable. */
     async lease(shortages: readonly Shortage[], round: number): Promise<void> {
       if (round > 1 && shortages.some((shortage) => !('amount' in shortage))) {
@@ -233,7 +240,6 @@ export function createLeases(deps: {
           shortage.meter.share?.want(shortage.amount)
         } else {
           dueSlots.add(shortage.meter)
-          if (shortage.meter.share !== null) shortage.meter.share.wanted++
         }
       }
       await soon()

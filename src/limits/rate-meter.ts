@@ -105,7 +105,9 @@ export class RateShare {
   units = 0
   /** Spent, in a report that failed. */
   owed = 0
-  /** Needed by waiting calls, all and the least of them. */
+  /** Calls that wait for units. */
+  waiting = 0
+  /** What they need that was not asked for yet, all and the least of them. */
   wanted = 0
   least = Number.POSITIVE_INFINITY
   spentAtMs: number
@@ -162,6 +164,6 @@ export class RateShare {
   }
 
   isEmpty(): boolean {
-    return this.units === 0 && this.owed === 0 && this.wanted === 0
+    return this.units === 0 && this.owed === 0 && this.waiting === 0
   }
 }

@@ -31,7 +31,7 @@ export class SlotMeter {
 
   isIdle(): boolean {
     const { inUse, share } = this
-    return inUse === 0 && (share === null || (share.held === 0 && share.wanted === 0))
+    return inUse === 0 && (share === null || (share.held === 0 && share.waiting === 0))
   }
 }
 
@@ -47,8 +47,8 @@ export type LeaseTerm = {
 export class SlotShare {
   /** Leased from the database, used or not. */
   held = 0
-  /** Needed by waiting calls. */
-  wanted = 0
+  /** Calls that wait for a slot. */
+  waiting = 0
   takenAtMs = Number.NEGATIVE_INFINITY
   readonly #term: LeaseTerm
 

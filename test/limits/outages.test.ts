@@ -27,6 +27,7 @@ afterEach(async () => {
 function open(processId: string, scopes: Partial<LimitScopes>, lastsMs = leaseMs) {
   const store = createLeaseStore(database, { processId, leaseMs: lastsMs })
   let isCut = false
+  let exchangeMs = 0
   let exchanges = 0
   let nowMs = 1_000
   const limits = createLimits({
@@ -42,10 +43,12 @@ function open(processId: string, scopes: Partial<LimitScopes>, lastsMs = leaseMs
     leaseMs: lastsMs,
     store: {
       ...store,
-      exchange: (...asked) =>
-        isCut
-          ? Promise.reject(new AppError('service_unavailable', 'unreachable'))
-          : store.exchange(...asked),
+      async exchange(...asked) {
+        if (isCut) throw new AppError('service_unavailable', 'unreachable')
+        const answer = await store.exchange(...asked)
+        await Bun.sleep(exchangeMs)
+        return answer
+      },
     },
   })
   const all = { ...noScopes, ...scopes }
@@ -72,6 +75,9 @@ function open(processId: string, scopes: Partial<LimitScopes>, lastsMs = leaseMs
     },
     pass(ms: number) {
       nowMs += ms
+    },
+    slow(ms: number) {
+      exchangeMs = ms
     },
     exchanges: () => exchanges,
     async exchanged() {
@@ -214,4 +220,21 @@ onServer('slots whose lease ended in a pause of the process are registered again
     'user:bob:concurrent_generations',
   ])
   for (const one of [running, next]) one?.settle(ended({ input: 1, output: 1 }))
+})
+
+onServer.each([
+  ['slots', { concurrent_generations: 4 }],
+  ['units of a rate', { requests_per_minute: 16 }],
+])('%s that a waiting call was given are not returned before it takes them', async (_, limit) => {
+  const limits = open('process-a', { default: limit })
+  // Of calls at different times, some come during one renewal and wait when the next is due.
+  limits.slow(leaseMs / 3)
+  for (let call = 0; call < 8; call++) {
+    await Bun.sleep(leaseMs / 8)
+    // Idle shares are returned.
+    limits.pass(leaseMs)
+    const admitted = await limits.admit(`user-${call % 2}`)
+    expect(admitted).not.toBeNull()
+    admitted?.settle(ended({ input: 1, output: 1 }))
+  }
 })
