@@ -177,21 +177,24 @@ onServer('a limit below the number of processes lets each of them begin one call
   expect(await b.admitAll('dora')).toHaveLength(1)
 })
 
-test('a slot that an exchange took after its process had given up on it is freed again', async () => {
-  const limits = open('process-a', { default: { concurrent_generations: 4 } })
-  const running = await limits.admit()
-  await limits.exchanged()
-  await database.drizzle.execute(
-    sql`insert into limit_slot (key, process_id, slots) values ('user:bob:late', 'process-a', 2)`,
-  )
-  const keys = async () => {
-    const rows = await database.drizzle.execute<{ key: string }>(sql`select key from limit_slot`)
-    return rows.map(({ key }) => key)
-  }
-  await eventually('it is freed', async () => !(await keys()).includes('user:bob:late'))
-  expect(await keys()).toHaveLength(1)
-  running?.settle(ended({ input: 1, output: 1 }))
-})
+onServer(
+  'a slot that an exchange took after its process had given up on it is freed again',
+  async () => {
+    const limits = open('process-a', { default: { concurrent_generations: 4 } })
+    const running = await limits.admit()
+    await limits.exchanged()
+    await database.drizzle.execute(
+      sql`insert into limit_slot (key, process_id, slots) values ('user:bob:late', 'process-a', 2)`,
+    )
+    const keys = async () => {
+      const rows = await database.drizzle.execute<{ key: string }>(sql`select key from limit_slot`)
+      return rows.map(({ key }) => key)
+    }
+    await eventually('it is freed', async () => !(await keys()).includes('user:bob:late'))
+    expect(await keys()).toHaveLength(1)
+    running?.settle(ended({ input: 1, output: 1 }))
+  },
+)
 
 onServer('calls that end while others run leave their slots to the next ones', async () => {
   const noRenewalMs = 600_000
