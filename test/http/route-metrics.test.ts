@@ -145,6 +145,10 @@ test('calls have the metrics of the OpenTelemetry conventions', async () => {
       const [, bound] = new RegExp(`^${name}_bucket\\{.*le="([^"]+)"\\}$`).exec(series) ?? []
       return bound === undefined || series.includes('"output"') ? [] : [bound]
     })
+  for (const name of ['client_token_usage', 'server_time_to_first_token_seconds']) {
+    const bounds = boundsOf(`gen_ai_${name}`).slice(0, -1).map(Number)
+    expect(bounds).toEqual(bounds.toSorted((a, b) => a - b))
+  }
   expect(boundsOf('gen_ai_client_token_usage').slice(0, 4)).toEqual(['1', '4', '16', '64'])
   expect(boundsOf('gen_ai_server_time_to_first_token_seconds')).toHaveLength(17)
   expect(boundsOf('gen_ai_server_time_per_output_token_seconds')).toHaveLength(14)

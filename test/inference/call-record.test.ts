@@ -6,6 +6,8 @@ import { makeRequestContext } from '#test/support/generation.ts'
 
 beforeEach(() => {
   jest.useFakeTimers()
+  // A clock at zero could not tell a duration from an instant.
+  jest.advanceTimersByTime(5_000)
 })
 afterEach(() => {
   jest.useRealTimers()

@@ -28,6 +28,7 @@ const surfaces = [
 
 test.each(surfaces)('a request to $path is one tree of spans: $body', async ({ path, body }) => {
   const { gateway, receiver } = await start()
+  const begunAtMs = performance.now()
   await ask(gateway, path, body, sampled)
   const [request, generation, attempt] = await receiver.named(
     `POST ${path}`,
@@ -53,6 +54,9 @@ test.each(surfaces)('a request to $path is one tree of spans: $body', async ({ p
     'gen_ai.usage.input_tokens': expect.any(Number),
     'gen_ai.usage.output_tokens': expect.any(Number),
   })
+  // In seconds.
+  const elapsedS = (performance.now() - begunAtMs) / 1_000
+  expect(generation?.attributes['gen_ai.response.time_to_first_chunk']).toBeWithin(0, elapsedS)
   // The log line has the same trace.
   const line = gateway.logLines.find((each) => each.includes('"request ended"')) ?? '{}'
   expect(JSON.parse(line).trace_id).toBe(traceId)
