@@ -1,4 +1,4 @@
-import { createLru } from '#lib/lru.ts'
+import { cachedLatest } from '#lib/cached-by-key.ts'
 import type { RateLimit, RateLimits } from '#lib/rate-limits.ts'
 
 type Headers = Record<string, string | number>
@@ -95,14 +95,11 @@ function renderDuration(seconds: number): string {
 
 /** Responses of the same second name mostly the same instants. */
 const instantsMax = 64
-const instants = createLru<number, string>(instantsMax)
+const renderSecond = cachedLatest(instantsMax, (atS: number) =>
+  new Date(atS * 1_000).toISOString().replace('.000Z', 'Z'),
+)
 
 /** Without milliseconds; rounded up. */
 function renderInstant(at: Date, inS: number): string {
-  const atS = Math.ceil(at.getTime() / 1_000 + inS)
-  const known = instants.get(atS)
-  if (known !== undefined) return known
-  const instant = new Date(atS * 1_000).toISOString().replace('.000Z', 'Z')
-  instants.set(atS, instant)
-  return instant
+  return renderSecond(Math.ceil(at.getTime() / 1_000 + inS))
 }

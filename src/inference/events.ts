@@ -102,8 +102,13 @@ export type RelayFrame = {
 }
 
 /** The JSON text of a frame. Whole responses are made of payloads and need none. */
-export function textOfFrame({ payload, data }: Omit<RelayFrame, 'sealed'>): string {
+export function textOfFrame({ payload, data }: RelayFrame): string {
   return data === '' ? JSON.stringify(payload) : data
+}
+
+/** A frame that differs from what arrived, or did not arrive. */
+export function changedFrame(payload: JsonObject): RelayFrame {
+  return { payload, data: '' }
 }
 
 /** Appends events to held ones, joining deltas of a text so that memory stays proportional to its length. */

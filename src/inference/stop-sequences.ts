@@ -1,6 +1,12 @@
 import { AppError } from '#lib/errors.ts'
 import { asRecord } from '#lib/json.ts'
-import { type EventBatch, type GenerationEvent, type RelayFrame, withRelay } from './events.ts'
+import {
+  changedFrame,
+  type EventBatch,
+  type GenerationEvent,
+  type RelayFrame,
+  withRelay,
+} from './events.ts'
 import type { Generate } from './inference.ts'
 import { endEarly, finishEarly, type ScanResult } from './single-call.ts'
 import { estimateTextTokens } from './token-estimate.ts'
@@ -149,7 +155,7 @@ class FrameScan {
   #emit(text: string, out: RelayFrame[]) {
     if (text === '') return
     const delta = { type: 'text_delta', text }
-    out.push({ payload: { type: 'content_block_delta', index: this.#index, delta }, data: '' })
+    out.push(changedFrame({ type: 'content_block_delta', index: this.#index, delta }))
   }
 
   #end(stopSequence: string, frames: readonly RelayFrame[], out: RelayFrame[]) {
@@ -157,9 +163,9 @@ class FrameScan {
     const delta = { stop_reason: 'stop_sequence', stop_sequence: stopSequence }
     const usage = last?.payload['usage'] ?? { output_tokens: estimateTextTokens(this.#written) }
     out.push(
-      { payload: { type: 'content_block_stop', index: this.#index }, data: '' },
-      { payload: { type: 'message_delta', delta, usage }, data: '' },
-      { payload: { type: 'message_stop' }, data: '' },
+      changedFrame({ type: 'content_block_stop', index: this.#index }),
+      changedFrame({ type: 'message_delta', delta, usage }),
+      changedFrame({ type: 'message_stop' }),
     )
   }
 }

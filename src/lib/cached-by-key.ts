@@ -1,6 +1,21 @@
+import { createLru } from './lru.ts'
+
+type Results<Key, T> = { get(key: Key): T | undefined; set(key: Key, result: T): unknown }
+
 /** The function with its results cached by the identity of their keys, as long as these live. */
 export function cachedByKey<Key extends WeakKey, T>(compute: (key: Key) => T): (key: Key) => T {
-  const results = new WeakMap<Key, T>()
+  return cachedIn(new WeakMap<Key, T>(), compute)
+}
+
+/** The function with its most recently used results cached. */
+export function cachedLatest<Key, T>(
+  resultsMax: number,
+  compute: (key: Key) => T,
+): (key: Key) => T {
+  return cachedIn(createLru<Key, T>(resultsMax), compute)
+}
+
+function cachedIn<Key, T>(results: Results<Key, T>, compute: (key: Key) => T): (key: Key) => T {
   return (key) => {
     const known = results.get(key)
     if (known !== undefined) return known

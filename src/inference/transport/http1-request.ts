@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import type { UpstreamHttpRequest } from '#inference/transport.ts'
-import { createLru } from '#lib/lru.ts'
+import { cachedLatest } from '#lib/cached-by-key.ts'
 import { isFieldName, isFieldValue } from './http1-head.ts'
 
 /** The server and path of a request, parsed from its URL. */
@@ -35,17 +35,11 @@ const reservedHeaders = new Set([
   'upgrade',
 ])
 
-/** Upstreams have few URLs, and parsing one costs as much as rendering the head. */
-const endpoints = createLru<string, Endpoint>(cachedEndpointsMax)
-
-/** Throws a plain error without the URL, which may contain a credential. */
-export function endpointOf(url: string): Endpoint {
-  const known = endpoints.get(url)
-  if (known !== undefined) return known
-  const endpoint = parseEndpoint(url)
-  endpoints.set(url, endpoint)
-  return endpoint
-}
+/**
+ * Upstreams have few URLs, and parsing one costs as much as rendering the head. Throws a plain error
+ * without the URL, which may contain a credential.
+ */
+export const endpointOf = cachedLatest(cachedEndpointsMax, parseEndpoint)
 
 function parseEndpoint(url: string): Endpoint {
   const parsed = URL.parse(url)

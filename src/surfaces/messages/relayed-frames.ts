@@ -1,4 +1,4 @@
-import type { Relay, RelayFrame } from '#inference/events.ts'
+import { changedFrame, type Relay, type RelayFrame } from '#inference/events.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
 import type { ReasoningSeal } from '#sealing/seals.ts'
 
@@ -32,7 +32,7 @@ export class RelayRewriter {
     if (type === 'content_block_delta') this.#collectThinking(payload['delta'])
     else if (type === 'content_block_start') this.#thinking = ''
     else if (type === 'message_start') return this.#identify(payload)
-    if (sealed !== undefined) return changed(withSeal(payload, this.#seal(sealed, maker)))
+    if (sealed !== undefined) return changedFrame(withSeal(payload, this.#seal(sealed, maker)))
     return frame
   }
 
@@ -43,16 +43,12 @@ export class RelayRewriter {
 
   #identify(payload: JsonObject): RelayFrame {
     const { id, model } = this.#identity
-    return changed({ ...payload, message: { ...asRecord(payload['message']), id, model } })
+    return changedFrame({ ...payload, message: { ...asRecord(payload['message']), id, model } })
   }
 
   #seal(payload: string, maker: string): string {
     return this.#identity.reasoningSeal.seal({ text: this.#thinking, payload, maker })
   }
-}
-
-function changed(payload: JsonObject): RelayFrame {
-  return { payload, data: '' }
 }
 
 function withSeal(payload: JsonObject, seal: string): JsonObject {

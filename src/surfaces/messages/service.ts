@@ -109,15 +109,11 @@ export function createMessageService(deps: MessageServiceDeps) {
       const { isPromptOnly } = parsed
       // An upstream of the same protocol reports the count itself.
       const isRelayed = request.origin !== undefined && targets.every(isOfThisProtocol)
-      const counted =
+      const limitMs = isPromptOnly ? config.tokens.patienceMs : countDelayMaxMs
+      const inputTokens =
         isRelayed && !isPromptOnly && contextWindow === null
-          ? { tokens: estimateInput(request) }
-          : await tokenCounter.count(request, targets, {
-              limitMs: isPromptOnly ? config.tokens.patienceMs : countDelayMaxMs,
-              context,
-              ...recorded,
-            })
-      const inputTokens = counted.tokens
+          ? estimateInput(request)
+          : (await tokenCounter.count(request, targets, { limitMs, context, ...recorded })).tokens
       const readers = isPromptOnly ? targets.filter(isOfThisProtocol) : targets
       const generate = isPromptOnly
         ? generateNothing(deps.inference.generate, { readers, inputTokens })
