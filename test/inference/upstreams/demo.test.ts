@@ -158,6 +158,12 @@ describe('demo-tools', () => {
     expect(callsOf(one.events)).toEqual([weatherCall])
   })
 
+  test('makes at most four calls', async () => {
+    const tools = ['a', 'b', 'c', 'd', 'e'].map((name) => ({ ...clock, name }))
+    const { events } = await ask('demo-tools', { tools })
+    expect(callsOf(events).map(({ name }) => name)).toEqual(['a', 'b', 'c', 'd'])
+  })
+
   test('calls only allowed tools', async () => {
     const tools = [weather, clock]
     const allowed = { type: 'allowed', mode: 'auto', tools: [{ name: 'clock' }] } as const

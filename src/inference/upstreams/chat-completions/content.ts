@@ -27,6 +27,13 @@ const imagesMax = 64
 type BlockKind = 'answer' | 'refusal' | 'reasoning'
 type Logprobs = readonly TokenLogprob[] | undefined
 
+type OpenBlock = {
+  readonly kind: BlockKind
+  chars: number
+  /** Its text, where citations refer to it. */
+  citing: string | null
+}
+
 /** The most whitespace that is held because it may separate two blocks, in characters. */
 const heldCharsMax = 1_024
 
@@ -37,13 +44,10 @@ export class Content {
   /** Created with the first call. */
   #calls: ToolCalls | null = null
   readonly #splitter: ThinkTagSplitter | null
-  #open: BlockKind | null = null
+  #open: OpenBlock | null = null
   #block = -1
-  /** Of the open text block. */
-  #textChars = 0
-  #citingText: string | null = null
   /** Whitespace before the first other character of a block, which opens the block. */
-  readonly #held = { answer: '', refusal: '', reasoning: '' }
+  #held = { answer: '', refusal: '', reasoning: '' }
   #heldLogprobs: TokenLogprob[] = []
   #sawText = false
   #sawReasoning = false
@@ -75,11 +79,11 @@ export class Content {
     for (const image of readRecords(delta['images'])) this.#writeImage(image, out)
     this.#write('refusal', readString(delta['refusal']), out)
     for (const annotation of readRecords(annotations)) this.citations.readAnnotation(annotation)
-    readRecords(delta['tool_calls']).forEach((call, position) => {
-      this.#readCall(call, position, out)
-    })
-    // The single call of older servers, before `tool_calls`.
-    if (isRecord(legacyCall)) this.#readCall({ function: legacyCall }, 0, out)
+    const calls = readRecords(delta['tool_calls'])
+    // The single call of older servers, which some repeat beside `tool_calls`.
+    const isLegacy = calls.length === 0 && isRecord(legacyCall)
+    const given = isLegacy ? [{ function: legacyCall }] : calls
+    for (const [position, call] of given.entries()) this.#readCall(call, position, out)
   }
 
   /** Reads a message that repeats the whole response: only content that no delta contained. */
@@ -223,8 +227,8 @@ export class Content {
   /** Appends to the block of this kind, or opens it. `logprobs` only for an answer. */
   #write(kind: BlockKind, text: string, out: GenerationEvent[], logprobs?: Logprobs) {
     if (text === '') return
-    if (this.#open === kind) {
-      this.#append(text, out, logprobs)
+    if (this.#open?.kind === kind) {
+      this.#append(this.#open, text, out, logprobs)
       return
     }
     this.#held[kind] += text
@@ -233,16 +237,14 @@ export class Content {
     // Whitespace alone opens no block: models emit it between their reasoning and a tool call.
     if (held.length <= heldCharsMax && !/\S/.test(held)) return
     const heldLogprobs = logprobs === undefined ? undefined : this.#heldLogprobs
-    this.#begin(kind, out)
-    this.#append(held, out, heldLogprobs)
+    this.#append(this.#begin(kind, out), held, out, heldLogprobs)
   }
 
-  #begin(kind: BlockKind, out: GenerationEvent[]) {
+  #begin(kind: BlockKind, out: GenerationEvent[]): OpenBlock {
     this.#calls?.close(out, false)
     const block = this.#claimBlock(out, kind)
-    this.#open = kind
-    this.#textChars = 0
-    this.#citingText = this.citations.wantsText() ? '' : null
+    const open = { kind, chars: 0, citing: this.citations.wantsText() ? '' : null }
+    this.#open = open
     this.#dropHeld()
     if (kind === 'reasoning') {
       this.#sawReasoning = true
@@ -251,34 +253,36 @@ export class Content {
       this.#sawText = true
       out.push({ type: 'text-start', block, form: kind })
     }
+    return open
   }
 
-  #append(text: string, out: GenerationEvent[], logprobs: Logprobs) {
+  #append(open: OpenBlock, text: string, out: GenerationEvent[], logprobs: Logprobs) {
     const block = this.#block
-    if (this.#open === 'reasoning') {
+    if (open.kind === 'reasoning') {
       out.push({ type: 'reasoning-delta', block, part: 0, text })
       return
     }
-    this.#textChars += text.length
-    if (this.#citingText !== null) this.#citingText += text
+    open.chars += text.length
+    if (open.citing !== null) open.citing += text
     if (logprobs === undefined) out.push({ type: 'text-delta', block, text })
     else out.push({ type: 'text-delta', block, text, logprobs })
   }
 
   #close(out: GenerationEvent[], complete: boolean) {
     const block = this.#block
-    if (this.#open === 'reasoning') {
+    const open = this.#open
+    this.#open = null
+    if (open?.kind === 'reasoning') {
       const seal = this.#seal(this.#vendor?.take() ?? null)
       out.push({ type: 'reasoning-end', block, complete, ...seal })
-    } else if (this.#open !== null) {
-      if (this.#open === 'answer') {
-        for (const citation of this.citations.take(this.#citingText, this.#textChars)) {
+    } else if (open !== null) {
+      if (open.kind === 'answer') {
+        for (const citation of this.citations.take(open.citing, open.chars)) {
           out.push({ type: 'citation', block, citation })
         }
       }
       out.push({ type: 'text-end', block, complete })
     }
-    this.#open = null
   }
 
   /** Closes the open block and returns the number of a block that the caller opens. */
@@ -286,14 +290,11 @@ export class Content {
     this.#close(out, true)
     // State that precedes reasoning is part of it.
     if (kind !== 'reasoning') this.#emitState(out)
-    this.#block += 1
-    return this.#block
+    return ++this.#block
   }
 
   #dropHeld() {
-    this.#held.answer = ''
-    this.#held.refusal = ''
-    this.#held.reasoning = ''
+    this.#held = { answer: '', refusal: '', reasoning: '' }
     this.#heldLogprobs = []
   }
 }

@@ -1,4 +1,4 @@
-/** Receives the text in order. */
+/** Receives the text in order, sometimes an empty one. */
 export type ThinkTagReader = { reasoning(text: string): void; text(text: string): void }
 
 /**
@@ -41,7 +41,7 @@ export function createThinkTagSplitter(): ThinkTagSplitter {
       case 'inside': {
         const close = held.indexOf(closeTag)
         const safe = close === -1 ? held.length - tagStartChars(held) : close
-        if (safe > 0) reader.reasoning(held.slice(0, safe))
+        reader.reasoning(held.slice(0, safe))
         held = held.slice(close === -1 ? safe : close + closeTag.length)
         if (close !== -1) position = 'after'
         return close !== -1
@@ -51,7 +51,7 @@ export function createThinkTagSplitter(): ThinkTagSplitter {
         if (held !== '') position = 'answer'
         return held !== ''
       case 'answer':
-        if (held !== '') reader.text(held)
+        reader.text(held)
         held = ''
         return false
     }
@@ -59,12 +59,11 @@ export function createThinkTagSplitter(): ThinkTagSplitter {
 
   return {
     push(piece, reader) {
-      if (position === 'answer') return reader.text(piece)
       held += piece
       while (step(reader));
     },
     end(reader) {
-      if (held !== '') reader[position === 'inside' ? 'reasoning' : 'text'](held)
+      reader[position === 'inside' ? 'reasoning' : 'text'](held)
       held = ''
     },
   }

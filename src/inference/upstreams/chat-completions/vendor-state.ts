@@ -24,12 +24,9 @@ export class VendorStateReader {
   #details: JsonObject[] = []
   #extras: CallExtra[] = []
   #chars = 0
-  /** Whether the response contained details; a message that repeats it repeats them. */
-  sawDetails = false
 
   addDetails(details: unknown) {
     for (const detail of readRecords(details)) {
-      this.sawDetails = true
       this.#count(detail)
       mergeDetail(this.#details, detail)
     }

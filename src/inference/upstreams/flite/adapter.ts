@@ -32,6 +32,11 @@ export type Flite = Adapter & {
   close(): Promise<void>
 }
 
+type IdleSpeaker = {
+  readonly speaker: SpeakerProcess
+  readonly timer: ReturnType<typeof setTimeout>
+}
+
 /** Idle processes are stopped after this time. */
 const idleMs = 60_000
 /** The `Retry-After` of a full queue. */
@@ -45,29 +50,32 @@ const contentTypes: Readonly<Record<OutputFormat, string>> = {
 }
 
 export function createFlite({ settings, environment, log }: FliteDeps): Flite {
-  const speakers = new Map<SpeakerProcess, ReturnType<typeof setTimeout> | null>()
+  const busy = new Set<SpeakerProcess>()
+  /** Those that have exited meanwhile stay until the next text. */
+  const idle: IdleSpeaker[] = []
   const waiting = new Set<() => void>()
-  let running = 0
 
   async function acquire(signal: CancelSignal): Promise<SpeakerProcess> {
     signal.throwIfAborted()
-    if (running >= settings.processesMax) await waitForTurn(signal)
-    else running++
-    for (const [speaker, timer] of speakers) {
-      if (timer === null) continue
-      clearTimeout(timer)
-      speakers.delete(speaker)
-      if (speaker.hasExited) continue
-      speakers.set(speaker, null)
-      return speaker
-    }
+    return busy.size < settings.processesMax ? occupy() : waitForTurn(signal)
+  }
+
+  async function occupy(): Promise<SpeakerProcess> {
     const files = voiceFiles(settings.packageFolder)
-    const speaker = new SpeakerProcess({ files, environment, log })
-    speakers.set(speaker, null)
+    const speaker = takeIdle() ?? new SpeakerProcess({ files, environment, log })
+    busy.add(speaker)
     return speaker
   }
 
-  function waitForTurn(signal: CancelSignal): Promise<void> {
+  function takeIdle(): SpeakerProcess | null {
+    for (let last = idle.pop(); last !== undefined; last = idle.pop()) {
+      clearTimeout(last.timer)
+      if (!last.speaker.hasExited) return last.speaker
+    }
+    return null
+  }
+
+  function waitForTurn(signal: CancelSignal): Promise<SpeakerProcess> {
     if (waiting.size >= settings.queueMax) throw full()
     return new Promise((resolve, reject) => {
       const stop = () => {
@@ -76,7 +84,7 @@ export function createFlite({ settings, environment, log }: FliteDeps): Flite {
       }
       const start = () => {
         signal.removeEventListener('abort', stop)
-        resolve()
+        resolve(occupy())
       }
       signal.addEventListener('abort', stop, { once: true })
       waiting.add(start)
@@ -85,22 +93,13 @@ export function createFlite({ settings, environment, log }: FliteDeps): Flite {
 
   /** A process in the middle of a text is killed, which frees its processor at once. */
   function release(speaker: SpeakerProcess, isReusable: boolean): void {
-    speakers.delete(speaker)
-    if (isReusable && !speaker.hasExited) {
-      const retire = () => {
-        speakers.delete(speaker)
-        speaker.kill()
-      }
-      speakers.set(speaker, setTimeout(retire, idleMs))
-    } else {
-      speaker.kill()
-    }
+    busy.delete(speaker)
+    if (isReusable) idle.push({ speaker, timer: setTimeout(() => speaker.kill(), idleMs) })
+    else speaker.kill()
     const [next] = waiting
-    if (next === undefined) running--
-    else {
-      waiting.delete(next)
-      next()
-    }
+    if (next === undefined) return
+    waiting.delete(next)
+    next()
   }
 
   async function speak(input: SpeakInput, signal: CancelSignal): Promise<OpenedSpeech> {
@@ -155,9 +154,9 @@ export function createFlite({ settings, environment, log }: FliteDeps): Flite {
     },
 
     async close() {
-      for (const timer of speakers.values()) clearTimeout(timer ?? undefined)
-      await Promise.all([...speakers.keys()].map((speaker) => speaker.stop()))
-      speakers.clear()
+      for (const { timer } of idle) clearTimeout(timer)
+      const speakers = [...busy, ...idle.map(({ speaker }) => speaker)]
+      await Promise.all(speakers.map((speaker) => speaker.stop()))
     },
   }
 }

@@ -176,6 +176,18 @@ describe('tool calls', () => {
     expect(readFixture('legacy-function-call')).toEqual(['call look: {"x":1}', 'finish tool-calls'])
   })
 
+  test('a call in the legacy field beside `tool_calls` is the same call', () => {
+    const both = {
+      ...callDelta([0, 'a', 'look', '{}']),
+      function_call: { name: 'look', arguments: '{}' },
+    }
+    const { events } = decodePayloads([chunk(both, 'stop')])
+    expect(tell(events)).toEqual(['call look: {}', 'finish tool-calls'])
+    expect(events).toContainEqual(
+      expect.objectContaining({ call: expect.objectContaining({ callId: 'a' }) }),
+    )
+  })
+
   test('a call is incomplete if the output limit truncated it', () => {
     expect(readFixture('cut-call')).toEqual([
       'call look: {"x":1}',
@@ -253,6 +265,13 @@ describe('tool calls', () => {
 describe('a whole message', () => {
   test('a final message that repeats the deltas is not emitted again', () => {
     expect(readFixture('message-in-last-chunk')).toEqual(['answer: Hello world.', 'finish stop'])
+  })
+
+  test('a final message that repeats a legacy call adds none', () => {
+    const call = { function_call: { name: 'look', arguments: '{}' } }
+    const last = { choices: [{ index: 0, message: call, finish_reason: 'function_call' }] }
+    const { events } = decodePayloads([chunk(call), last])
+    expect(tell(events)).toEqual(['call look: {}', 'finish tool-calls'])
   })
 
   test('a final message adds content that was not streamed', () => {

@@ -37,6 +37,10 @@ describe('the finish reason', () => {
     expect(finish).toEqual({ type: 'finish', reason, rawReason: word, usage: null })
   })
 
+  test('is that of the text if a call never got a name', () => {
+    expect(finishOf([text, chunk(callDelta([0, 'a', null, null]), 'stop')])?.reason).toBe('stop')
+  })
+
   test.each(['tool_calls', 'function_call', 'stop', 'whatever'])(
     'is tool-calls if calls were made, for %s',
     (word) => {

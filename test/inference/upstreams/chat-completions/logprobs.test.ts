@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { decodeBytes } from '#test/support/chat-decoding.ts'
+import { callDelta, chunk, decodeBytes, decodePayloads } from '#test/support/chat-decoding.ts'
 
 const stream = readFileSync(
   join(import.meta.dir, '../../../fixtures/chat-completions/logprobs.sse'),
@@ -27,4 +27,24 @@ test('log probabilities accompany their text, and missing bytes are computed', (
 test('log probabilities are emitted only if requested', () => {
   const { events } = decodeBytes([stream])
   expect(events.filter((event) => 'logprobs' in event)).toEqual([])
+})
+
+test('log probabilities of whitespace that is dropped before a call are dropped', () => {
+  const withLogprobs = (delta: object, token: string) => {
+    const { choices } = chunk(delta)
+    const logprobs = { content: [{ token, logprob: -1, top_logprobs: [] }] }
+    return { choices: choices.map((choice) => ({ ...choice, logprobs })) }
+  }
+  const { events } = decodePayloads(
+    [
+      withLogprobs({ content: '\n' }, '\n'),
+      chunk(callDelta([0, 'a', 'look', '{}'])),
+      withLogprobs({ content: 'Hi' }, 'Hi'),
+      chunk({}, 'stop'),
+    ],
+    { logprobs: true },
+  )
+  const deltas = events.filter((event) => event.type === 'text-delta')
+  expect(deltas).toMatchObject([{ text: 'Hi', logprobs: [{ token: 'Hi' }] }])
+  expect(deltas[0]?.logprobs).toHaveLength(1)
 })

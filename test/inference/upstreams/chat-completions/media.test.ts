@@ -51,6 +51,15 @@ describe('images', () => {
     ])
   })
 
+  test('that only the closing message has are items', () => {
+    const last = {
+      index: 0,
+      message: { content: 'Hi', images: [image(png)] },
+      finish_reason: 'stop',
+    }
+    expect(contentOf([chunk({ content: 'Hi' }), { choices: [last] }])).toEqual(['Hi', pngItem])
+  })
+
   test('with an address or bare data are items as well', () => {
     const images = [image('https://a.test/x.png'), { b64_json: 'AAAA' }, { type: 'image_url' }]
     expect(contentOf([chunk({ images }, 'stop')])).toEqual([
@@ -62,6 +71,11 @@ describe('images', () => {
   test('equal chunks with text and an image are each read', () => {
     const both = chunk({ content: 'a', images: [image(png)] })
     expect(contentOf([both, both, both, chunk({}, 'stop')])).toHaveLength(6)
+  })
+
+  test('are limited to 64', () => {
+    const some = Array(64).fill(chunk({ images: [image(png)] }))
+    expect(contentOf([...some, chunk({}, 'stop')])).toHaveLength(64)
   })
 
   test('follow the calls before them, and are limited', () => {
@@ -100,6 +114,17 @@ describe('audio', () => {
       'Hello',
       audio('completed'),
     ])
+  })
+
+  test('that the closing message repeats is one item', () => {
+    const message = { audio: { transcript: 'Hello', data: data('ogg') } }
+    const last = { index: 0, message, finish_reason: 'stop' }
+    expect(contentOf([...pieces, { choices: [last] }])).toEqual(['Hel', 'lo', audio('completed')])
+  })
+
+  test('without data is no item', () => {
+    const only = chunk({ audio: { transcript: 'Hello' } }, 'stop')
+    expect(contentOf([only])).toEqual(['Hello'])
   })
 
   test('beside content adds no text', () => {

@@ -83,6 +83,24 @@ describe('tools that run at the upstream', () => {
     ])
   })
 
+  test.each([
+    ['mcp_call', 'mcp_call_arguments', 'arguments'],
+    ['code_interpreter_call', 'code_interpreter_call_code', 'code'],
+  ])('%s streams its input, and repeats none of it', (type, event, field) => {
+    const inputOf = (...input: object[]) => {
+      const item = { type, id: 'ws_1' }
+      const { events } = decode([created, itemAdded(item), ...input, itemDone(item), completed()])
+      return events.flatMap((each) => (each.type === 'hosted-tool-delta' ? [each.text] : []))
+    }
+    const delta = (text: string) => ({ ...stage(event, 'delta'), delta: text })
+    const done = (text: string) => ({ ...stage(event, 'done'), [field]: text })
+    expect(inputOf(delta('a = '), delta('1'), done('a = 1'))).toEqual(['a = ', '1'])
+    expect(inputOf(delta('a = '), done('a = 1'))).toEqual(['a = ', '1'])
+    expect(inputOf(done('a = 1'))).toEqual(['a = 1'])
+    const other = type === 'mcp_call' ? 'code_interpreter_call_code' : 'mcp_call_arguments'
+    expect(inputOf({ ...stage(other, 'delta'), delta: 'x' })).toEqual([])
+  })
+
   test('only in the end of their item, or in the final event, are emitted', () => {
     const { id: _, ...item } = found
     const expected = [{ hosted: item, stages: [], end: item }]
