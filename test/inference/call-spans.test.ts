@@ -1,18 +1,25 @@
 import { describe, expect, test } from 'bun:test'
-import { endCallSpan, OutputContent, startCallSpan } from '#inference/call-spans.ts'
+import {
+  endCallSpan,
+  OutputContent,
+  startAttemptSpan,
+  startCallSpan,
+} from '#inference/call-spans.ts'
 import type { ModelCall } from '#inference/inference.ts'
 import { type CallRecord, OpenCall } from '#inference/open-call.ts'
 import type { RequestItem } from '#inference/request.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, parseJson } from '#lib/json.ts'
-import type { Span, SpanAttributes } from '#lib/trace.ts'
+import type { Span, SpanAttributes, SpanStart } from '#lib/trace.ts'
 import { makeRequest, makeRequestContext, userMessage } from '#test/support/generation.ts'
 import { target } from '#test/support/generations.ts'
+import { startQueue } from '#test/support/queued-calls.ts'
 
 /** A span that is its own child, with what it was told. */
 function recordingSpan(charsMax: number | null = 1_000) {
   const told: {
     name?: string
+    kind?: SpanStart['kind']
     attributes: Record<string, SpanAttributes[string]>
     failure?: { type: string; message: string }
     endedAtMs?: number | undefined
@@ -25,6 +32,7 @@ function recordingSpan(charsMax: number | null = 1_000) {
     },
     startChild(name, start) {
       told.name = name
+      told.kind = start?.kind
       span.set(start?.attributes ?? {})
       return span
     },
@@ -75,6 +83,35 @@ test.each([
 test('a call without a sampled trace has no span', () => {
   const call = { context: makeRequestContext(), targets: [] }
   expect(startCallSpan(recordOf(call), call, 0)).toBeNull()
+})
+
+describe('the span of an attempt', () => {
+  /** At an upstream with this address. */
+  const attempt = (retries: number, upstream = 'gpu') => {
+    const { slot } = startQueue().ask({ upstreams: [upstream] }).granted
+    if (slot === null) throw new Error('no slot')
+    const { span, told } = recordingSpan()
+    startAttemptSpan(span, slot, retries)
+    return told
+  }
+
+  test('has the upstream and its address', () => {
+    const { name, kind, attributes } = attempt(0)
+    expect([name, kind]).toEqual(['attempt gpu', 'client'])
+    expect(attributes).toEqual({
+      'gen_ai.provider.name': 'openai',
+      'gen_ai.request.model': 'upstream-name',
+      'sluice.upstream': 'gpu',
+      'sluice.operation': 'chat',
+      'http.request.resend_count': undefined,
+      'server.address': 'gpu.test',
+      'server.port': 80,
+    })
+  })
+
+  test('counts the attempts before it', () => {
+    expect(attempt(1).attributes['http.request.resend_count']).toBe(1)
+  })
 })
 
 describe('the recorded input', () => {
@@ -170,6 +207,16 @@ describe('the end', () => {
     })
   })
 
+  test('has no output where contents are not recorded', () => {
+    const { span, told } = recordingSpan(null)
+    const output = new OutputContent(span)
+    output.add([{ type: 'text-delta', block: 0, text: 'Hi' }])
+    endCallSpan(span, recordOf({ context: makeRequestContext(), targets: [] }), output)
+    expect(output.message().parts).toEqual([{ type: 'text', content: '' }])
+    expect(told.attributes).not.toHaveProperty(['gen_ai.output.messages'])
+    expect(told.attributes).not.toHaveProperty(['gen_ai.response.finish_reasons'])
+  })
+
   test('of a failure has its kind', () => {
     const error = new AppError('upstream_error', 'It failed.')
     expect(end({ error }).failure).toEqual({ type: 'upstream_error', message: 'It failed.' })
@@ -178,18 +225,25 @@ describe('the end', () => {
   test('has the output up to about the limit, and how it ended', () => {
     const output = new OutputContent(recordingSpan(4).span)
     const text = { type: 'text-delta', block: 0 } as const
-    output.add([{ ...text, text: 'Hi, ' }])
+    output.add([{ ...text, text: 'H' }])
     output.add([
       { type: 'tool-call-start', block: 1, call: { callId: 'c', name: 'look', form: 'function' } },
-      { type: 'tool-call-delta', block: 1, text: '{}' },
       { ...text, text: 'more' },
     ])
     output.add([{ type: 'finish', reason: 'stop', rawReason: 'stop', usage: null }])
     const { attributes } = end({}, output)
     expect(parseJson(String(attributes['gen_ai.output.messages']))).toEqual([
-      { role: 'assistant', parts: [{ type: 'text', content: 'Hi, [look] ' }] },
+      { role: 'assistant', parts: [{ type: 'text', content: 'H[look] ' }] },
     ])
     expect(attributes['gen_ai.response.finish_reasons']).toEqual(['stop'])
+  })
+
+  test('has the arguments of calls', () => {
+    const output = new OutputContent(recordingSpan(4).span)
+    output.add([{ type: 'tool-call-delta', block: 0, text: '{"a":1}' }])
+    output.add([{ type: 'text-delta', block: 1, text: '!' }])
+    output.add([{ type: 'text-delta', block: 1, text: '?' }])
+    expect(output.message().parts).toEqual([{ type: 'text', content: '{"a":1}!' }])
   })
 })
 

@@ -214,3 +214,13 @@ test('a steady stream of new principals does not hold back the second call of an
   }
   expect(grants).toBeLessThanOrEqual(12)
 })
+
+test('a call that has left the queue does not keep those that waited beside it', () => {
+  const { queue, add } = start()
+  const [first, second, third] = [add('a'), add('b'), add('c')]
+  queue.remove(second)
+  expect([second.before, second.after]).toEqual([null, null])
+  expect([first.after, third.before]).toEqual([third, first])
+  expect(queue.grant('gpu', 0, accept)).toBe(first)
+  expect([first.after, third.before]).toEqual([null, null])
+})

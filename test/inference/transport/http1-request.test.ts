@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'bun:test'
-import { bytesOf, endpointOf, renderRequest } from '#inference/transport/http1-request.ts'
+import {
+  bytesOf,
+  endpointOf,
+  headersOf,
+  renderRequest,
+} from '#inference/transport/http1-request.ts'
 import type { UpstreamHttpRequest } from '#inference/transport.ts'
 
 describe('the endpoint of a URL', () => {
@@ -86,6 +91,11 @@ describe('the bytes of a request', () => {
     expect(written({ method: 'GET' })).toBe(lines('GET /v1 HTTP/1.1', ...headers, ''))
   })
 
+  test('of a GET with a body tell its length', () => {
+    const get = lines('GET /v1 HTTP/1.1', ...headers, 'content-length: 1', '')
+    expect(written({ method: 'GET', body: 'x' })).toBe(`${get}x`)
+  })
+
   test('of a POST without a body tell the length 0', () => {
     const post = lines('POST /v1 HTTP/1.1', ...headers, 'content-length: 0', '')
     expect(written({})).toBe(post)
@@ -126,4 +136,23 @@ describe('the bytes of a request', () => {
     })
     expect(other.head).toStartWith('GET /v2 HTTP/1.1\r\nhost: other.example\r\n')
   })
+})
+
+test.each([
+  'accept-encoding',
+  'connection',
+  'content-length',
+  'expect',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])('the header %s cannot be set', (name) => {
+  const endpoint = endpointOf('https://models.example/v1')
+  const signal = new AbortController().signal
+  const headers = { [name.toUpperCase()]: 'x' }
+  const request = { upstream: 'u', url: '', method: 'GET', headers, signal } as const
+  expect(() => headersOf(endpoint, request)).toThrow(`the request header ${name} cannot be set`)
 })

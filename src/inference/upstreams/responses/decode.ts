@@ -118,8 +118,7 @@ function statusOf({ status }: JsonObject): EndStatus {
 
 /** Where the event's name and the status of its response contradict each other, the worse one counts. */
 function worseOf(named: EndStatus, status: unknown): EndStatus {
-  if (!isEndStatus(status)) return named
-  return endStatuses.indexOf(status) > endStatuses.indexOf(named) ? status : named
+  return endStatuses.findLast((each) => each === named || each === status) ?? named
 }
 
 /**

@@ -89,3 +89,62 @@ test.each([
     error: text,
   })
 })
+
+test('a page that was opened has its address', () => {
+  expect(itemOf('web_fetch', { url: 'https://a.example' }, {})).toEqual({
+    type: 'web_search_call',
+    status: 'completed',
+    action: { type: 'open_page', url: 'https://a.example' },
+  })
+})
+
+test('input in the start of a call counts, unless it is streamed', () => {
+  const call = { type: 'mcp_tool_use', name: 'look', server_name: 'maps', input: { a: 1 } }
+  const result = { type: 'mcp_tool_result', content: 'done' }
+  expect(itemOfBlocks(call, '', result)).toMatchObject({ arguments: '{"a":1}' })
+  expect(itemOfBlocks(call, '{"a":2}', result)).toMatchObject({ arguments: '{"a":2}' })
+})
+
+test('only the input of an MCP call is streamed', () => {
+  const typesOf = (call: object) =>
+    decode([
+      messageStart,
+      blockStart({ id: 'srvtoolu_1', input: {}, ...call }),
+      inputDelta('{"a":'),
+      inputDelta('1}'),
+      blockStop(),
+      messageDelta(),
+      messageStop,
+    ]).events.flatMap((event): unknown[] =>
+      event.type === 'hosted-tool-delta' ? [event.text] : 'item' in event ? [event.item] : [],
+    )
+  const mcp = { type: 'mcp_call', name: 'look', server_label: 'maps', output: null, error: null }
+  expect(typesOf({ type: 'mcp_tool_use', name: 'look', server_name: 'maps' })).toEqual([
+    { ...mcp, status: 'in_progress', arguments: '' },
+    '{"a":',
+    '1}',
+    { ...mcp, status: 'completed', arguments: '{"a":1}' },
+  ])
+  const search = { type: 'web_search_call', action: { type: 'search', query: '' } }
+  expect(typesOf({ type: 'server_tool_use', name: 'web_search' })).toEqual([
+    { ...search, status: 'in_progress' },
+    { ...search, status: 'completed' },
+  ])
+})
+
+test('only its first result belongs to a call', () => {
+  const call = { type: 'mcp_tool_use', id: 'mcptoolu_1', name: 'look', server_name: 'maps' }
+  const result = (tool_use_id: string, content: string, index: number) => [
+    blockStart({ type: 'mcp_tool_result', tool_use_id, content, is_error: false }, index),
+    blockStop(index),
+  ]
+  const endOf = (...results: unknown[][]) => {
+    const rest = [...results.flat(), messageDelta(), messageStop]
+    const { events } = decode([messageStart, blockStart(call), blockStop(), ...rest])
+    const [block] = blocksOf({ events })
+    return block !== undefined && 'hosted' in block ? block.end : null
+  }
+  const twice = [result('mcptoolu_1', 'done', 1), result('mcptoolu_1', 'again', 2)]
+  expect(endOf(...twice)).toMatchObject({ output: 'done' })
+  expect(endOf(result('mcptoolu_2', 'done', 1))).toMatchObject({ output: null, error: null })
+})

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import type { RequestOrigin } from '#inference/request.ts'
+import type { InlineFile, RequestOrigin } from '#inference/request.ts'
 import { encodeOrigin } from '#inference/upstreams/messages/origin.ts'
 import { AppError } from '#lib/errors.ts'
 import type { JsonObject } from '#lib/json.ts'
@@ -15,8 +15,9 @@ const openSeal: RequestOrigin['openSeal'] = (signature) => {
   return signature.startsWith('ours:') ? JSON.parse(signature.slice(5)) : null
 }
 
-function encode(body: JsonObject, quirks = {}): JsonObject {
-  const origin = { protocol: 'messages', body, headers: {}, openSeal } as const
+function encode(body: JsonObject, quirks = {}, files?: Map<string, InlineFile>): JsonObject {
+  const inlined = files === undefined ? {} : { files }
+  const origin = { protocol: 'messages', body, headers: {}, openSeal, ...inlined } as const
   const all = { ...defaultQuirks, ...quirks }
   return JSON.parse(JSON.stringify(encodeOrigin(origin, { ...target, quirks: all })))
 }
@@ -96,6 +97,9 @@ describe('thinking', () => {
     expect(sent([lost, user(seen), assistant(text('B')), user(text('C'))], asked)).toEqual(asked)
     const kept = assistant(thinking(seal('sig')), used)
     expect(sent([user(text('A')), kept, user(seen)], asked)).toEqual(asked)
+    expect(sent([assistant(used), user(seen)], asked)).toEqual(asked)
+    expect(sent([{ role: 'assistant', content: 'A' }, user(seen)], asked)).toEqual(asked)
+    expect(sent([], asked)).toEqual(asked)
   })
 })
 
@@ -115,4 +119,60 @@ test('billing texts of a client are sent only to its vendor', () => {
   expect(encode({ system })['system']).toEqual([text('Be kind.')])
   expect(encode({ system }, { vendorFields: true })['system']).toEqual(system)
   expect(encode({ system: 'Be kind.' })['system']).toBe('Be kind.')
+})
+
+describe('stored files', () => {
+  const files = new Map<string, InlineFile>([
+    ['file_1', { mimeType: 'image/png', base64: 'AA==' }],
+    ['file_2', { mimeType: 'text/plain', text: 'Hello' }],
+  ])
+  const stored = (type: string, file_id: unknown) => ({ type, source: { type: 'file', file_id } })
+  const png = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AA==' } }
+  const plain = {
+    type: 'document',
+    source: { type: 'text', media_type: 'text/plain', data: 'Hello' },
+  }
+  const sent = (...content: unknown[]) =>
+    encode({ messages: [user(...content)] }, {}, files)['messages']
+
+  test('are replaced by their content, in messages and in results of tools', () => {
+    const titled = { ...stored('document', 'file_2'), title: 'A' }
+    expect(sent(stored('image', 'file_1'), titled)).toEqual([user(png, { ...plain, title: 'A' })])
+    const result = { ...seen, content: [text('See:'), 'x', stored('image', 'file_1')] }
+    expect(sent(result)).toEqual([user({ ...seen, content: [text('See:'), 'x', png] })])
+  })
+
+  test.each([
+    ['of others', stored('image', 'file_9')],
+    ['without an id', stored('image', undefined)],
+    ['that are no files', { type: 'image', source: { type: 'url', file_id: 'file_1' } }],
+    ['without a source', { type: 'image', source: 'file_1' }],
+    ['in blocks of another type', stored('container_upload', 'file_1')],
+    ['in a result that is a text', { ...seen, content: 'file_1' }],
+  ])('%s stay as they are', (_, block) => {
+    expect(sent(block)).toEqual([user(block)])
+  })
+
+  test('stay as they are where none is to be replaced', () => {
+    const blocks = [stored('image', 'file_1'), { ...seen, content: [stored('image', 'file_1')] }]
+    expect(messagesOf(user(...blocks))).toEqual([user(...blocks)])
+  })
+})
+
+test('results of searches are sent only to the upstream that encrypted them', () => {
+  const found = (encrypted_content: unknown) => ({ type: 'web_search_result', encrypted_content })
+  const result = (content: unknown) => ({ type: 'web_search_tool_result', content })
+  const mixed = result([found('theirs'), found(seal('sig')), found(''), found(null), 'x'])
+  expect(messagesOf(assistant(mixed))).toEqual([assistant(result([found('theirs')]))])
+  const own = [result([found('theirs')]), result({ error_code: 'unavailable' })]
+  expect(messagesOf(assistant(...own))).toEqual([assistant(...own)])
+  expect(messagesOf(assistant(result([found('ours:broken')])))).toEqual([assistant(result([]))])
+})
+
+test('calls without a valid id stay as they are', () => {
+  const blocks = [
+    { ...used, id: '' },
+    { ...used, id: 7 },
+  ]
+  expect(messagesOf(assistant(...blocks))).toEqual([assistant(...blocks)])
 })

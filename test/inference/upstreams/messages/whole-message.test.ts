@@ -75,3 +75,48 @@ test.each([
 ])('whether a start is empty: %p for %j', (isEmpty, message) => {
   expect(isEmptyStart(message)).toBe(isEmpty)
 })
+
+test('the blocks of a whole message are those of a stream', () => {
+  const cited = { type: 'web_search_result_location', url: 'https://a.example' }
+  const content = [
+    { type: 'thinking', thinking: 'Hm.', signature: 'sig' },
+    { type: 'thinking', thinking: 'So.' },
+    { type: 'redacted_thinking', data: 'data' },
+    { type: 'text', text: 'Hi', citations: [cited] },
+    { type: 'text', text: 'Ho', citations: null },
+    { type: 'tool_use', id: 'toolu_1', name: 'look', input: { a: 1 } },
+  ]
+  const { frames } = decodeWhole({ ...whole, content })
+  const start = (content_block: object) => ({ type: 'content_block_start', content_block })
+  const delta = (given: object) => ({ type: 'content_block_delta', delta: given })
+  const stop = { type: 'content_block_stop' }
+  const thinking = { type: 'thinking', thinking: '', signature: '' }
+  expect(frames.slice(1, -2).map(({ payload }) => payload)).toEqual(
+    [
+      [
+        start(thinking),
+        delta({ type: 'thinking_delta', thinking: 'Hm.' }),
+        delta({ type: 'signature_delta', signature: 'sig' }),
+        stop,
+      ],
+      [start(thinking), delta({ type: 'thinking_delta', thinking: 'So.' }), stop],
+      [start({ type: 'redacted_thinking', data: 'data' }), stop],
+      [
+        start({ type: 'text', text: '', citations: [] }),
+        delta({ type: 'citations_delta', citation: cited }),
+        delta({ type: 'text_delta', text: 'Hi' }),
+        stop,
+      ],
+      [
+        start({ type: 'text', text: '', citations: null }),
+        delta({ type: 'text_delta', text: 'Ho' }),
+        stop,
+      ],
+      [
+        start({ type: 'tool_use', id: 'toolu_1', name: 'look', input: {} }),
+        delta({ type: 'input_json_delta', partial_json: '{"a":1}' }),
+        stop,
+      ],
+    ].flatMap((frames, index) => frames.map((frame) => ({ ...frame, index }))),
+  )
+})

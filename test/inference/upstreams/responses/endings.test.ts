@@ -58,6 +58,18 @@ describe('the end', () => {
     })
   })
 
+  test.each(['tool_usage', 'input_transformations', 'prompt_cache_diagnostics'])(
+    'reports %s as the upstream did',
+    (name) => {
+      const end = (value: unknown) => ({ type: 'response.completed', response: { [name]: value } })
+      expect(finishOf(decode([created, end({ a: 1 })]))).toMatchObject({
+        reported: { [name]: { a: 1 } },
+      })
+      expect(finishOf(decode([created, end(null)]))).not.toHaveProperty('reported')
+      expect(finishOf(decode([created, completed()]))).not.toHaveProperty('reported')
+    },
+  )
+
   test.each([
     ['max_output_tokens', 'length', 'max_output_tokens'],
     ['content_filter', 'content-filter', 'content_filter'],

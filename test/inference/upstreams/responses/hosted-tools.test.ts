@@ -101,6 +101,26 @@ describe('tools that run at the upstream', () => {
     expect(inputOf({ ...stage(other, 'delta'), delta: 'x' })).toEqual([])
   })
 
+  test.each([
+    ['image_generation_call', 'image_generation_call.partial_image', { partial_image_b64: 'AA==' }],
+    ['shell_call', 'shell_call_command.delta', { delta: 'ls', command_index: 0 }],
+    ['shell_call', 'shell_call_output_content.done', { output: [] }],
+  ])('%s passes on %s without its ids', (type, name, fields) => {
+    const item = { type, id: 'ws_1' }
+    const ids = { sequence_number: 3, obfuscation: 'x', stream_id: 's' }
+    const event = { type: `response.${name}`, item_id: 'ws_1', output_index: 0, ...ids, ...fields }
+    const passed = (...between: object[]) =>
+      decode([created, itemAdded(item), ...between, completed()]).events.filter(
+        (each) => each.type === 'hosted-tool-event',
+      )
+    const expected = { type: 'hosted-tool-event', block: 0, name, fields }
+    expect(passed(event)).toEqual([expected] as never)
+    expect(passed({ ...event, type: 'response.shell_call_command.of_tomorrow' })).toEqual([])
+    expect(passed(itemDone(item), event)).toEqual([])
+    const other = { ...item, type: 'web_search_call' }
+    expect(decode([created, itemAdded(other), event, completed()]).events).toHaveLength(4)
+  })
+
   test('only in the end of their item, or in the final event, are emitted', () => {
     const { id: _, ...item } = found
     const expected = [{ hosted: item, stages: [], end: item }]

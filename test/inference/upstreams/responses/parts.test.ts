@@ -85,6 +85,14 @@ describe('parts of a message', () => {
     expect(blocksOf(decoded)).toEqual([{ text: 'No.', form: 'refusal' }])
   })
 
+  test('a part that is complete at once has its log probabilities', () => {
+    const logprobs = [{ token: 'Hi', logprob: -1, bytes: null, top_logprobs: [] }]
+    const part = { type: 'output_text', text: 'Hi', logprobs }
+    const done = { type: 'response.content_part.done', ...partAt(0), part }
+    const decoded = decode([created, itemAdded(message), done, completed()], { logprobs: true })
+    expect(blocksOf(decoded)).toMatchObject([{ text: 'Hi', logprobs: [{ token: 'Hi' }] }])
+  })
+
   test('a phase is kept with its text', () => {
     const decoded = decode([
       created,
@@ -183,6 +191,14 @@ describe('citations', () => {
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([{ text: 'Hi', citations: expected }])
+  })
+
+  test('one without text is emitted as well, unless its item has ended', () => {
+    const end = itemDone({ ...message, content: [] })
+    const decoded = decode([created, itemAdded(message), annotation(url), end, completed()])
+    expect(blocksOf(decoded)).toEqual([{ text: '', citations: expected.slice(0, 1) }])
+    const late = decode([created, itemAdded(message), end, annotation(url), completed()])
+    expect(blocksOf(late)).toEqual([])
   })
 
   test('those of an ended text are not added to the next one', () => {
