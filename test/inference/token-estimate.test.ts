@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { FunctionTool, GenerationRequest } from '#inference/request.ts'
-import { estimateTokens } from '#inference/token-estimate.ts'
+import { countableOf, estimateTokens } from '#inference/token-estimate.ts'
 
 /** What two published vocabularies, a newer (200,000 entries) and an older one (100,000), need. */
 type Sample = { text: string; newer: number; older: number }
@@ -195,3 +195,35 @@ function request(
 ): Pick<GenerationRequest, 'instructions' | 'items' | 'tools'> {
   return { instructions: null, items: [], tools: [], ...parts }
 }
+
+test('templates, files and sealed reasoning count beside the texts', () => {
+  const call = { type: 'tool-call', callId: 'call_1', name: 'look', form: 'function' } as const
+  const sealed = { type: 'reasoning', summary: ['Short.'], sealed: 'x'.repeat(600) } as const
+  const file = { type: 'file', data: null, filename: null } as const
+  const ofFile = (url: string) =>
+    countableOf(request({ items: [{ type: 'message', role: 'user', parts: [{ ...file, url }] }] }))
+  expect(countableOf(request({ instructions: null, items: [] }))).toEqual({
+    texts: [],
+    templateTokens: 3,
+    opaqueTokens: 0,
+  })
+  expect(
+    countableOf(
+      request({
+        instructions: 'Be kind.',
+        items: [
+          { ...call, arguments: '{}' },
+          { ...sealed, text: '' },
+          { ...sealed, text: 'Long.' },
+          { type: 'native', value: { a: 1 } },
+        ],
+      }),
+    ),
+  ).toEqual({
+    texts: ['Be kind.', 'look', '{}', 'Long.', '{"a":1}'],
+    templateTokens: 3 + 5 * 4,
+    opaqueTokens: 100,
+  })
+  expect(ofFile(`data:text/plain;base64,${'A'.repeat(530 - 23)}`).opaqueTokens).toBe(100)
+  expect(ofFile(`data:application/pdf;base64,${'A'.repeat(2_000 - 28)}`).opaqueTokens).toBe(100)
+})

@@ -34,7 +34,6 @@ export class Health {
   readonly #hooks: HealthHooks
   #ejectionsInARow = 0
   #isOnTrial = false
-  #isAnnounced = false
   #returnedAtMs = Number.NEGATIVE_INFINITY
 
   constructor(settings: HealthSettings, hooks: HealthHooks) {
@@ -85,10 +84,8 @@ export class Health {
     this.ejectedUntilMs = 0
     this.isSilent = false
     this.awaitsProbe = false
-    this.#isOnTrial = false
     this.#returnedAtMs = nowMs
-    if (this.#isAnnounced) this.#hooks.changed(false)
-    this.#isAnnounced = false
+    this.#hooks.changed(false)
   }
 
   fail(nowMs: number) {
@@ -109,8 +106,7 @@ export class Health {
     this.isSilent = isSilent
     this.awaitsProbe = this.#hooks.isProbed(isSilent)
     this.#isOnTrial = false
-    if (!this.#isAnnounced) this.#hooks.changed(true)
-    this.#isAnnounced = true
+    if (isFirst) this.#hooks.changed(true)
   }
 
   /** It asked for a pause itself, which is no sign of a fault. */
