@@ -193,7 +193,7 @@ test('results belong to the calls with their ids, and none may be left over', ()
   })
   expect(indexResults(items.slice(1, 2)).size).toBe(0)
   expect(() => refuseOrphans(new Map([['a', []]]))).not.toThrow()
-  expect(() => refuseOrphans(new Map([['a', []], ...results].slice(0, 2)))).toThrow(
+  expect(() => refuseOrphans(results)).toThrow(
     expect.objectContaining({
       kind: 'invalid_request',
       message: 'The input holds an output for the tool call a, but no such call.',

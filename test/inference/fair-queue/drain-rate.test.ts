@@ -40,8 +40,7 @@ test('a queue that has stopped to drain takes longer', () => {
 test('an interval changes the mean by at least a sixteenth', () => {
   const drain = new DrainRate()
   drain.begin(0)
-  let nowMs = 0
-  for (let grant = 0; grant < 100; grant++) drain.granted((nowMs += 160))
-  drain.granted((nowMs += 320))
-  expect(drain.drainMs(1, nowMs, unknownMs)).toBeCloseTo(170, 9)
+  for (let grant = 1; grant <= 100; grant++) drain.granted(grant * 160)
+  drain.granted(16_320)
+  expect(drain.drainMs(1, 16_320, unknownMs)).toBeCloseTo(170, 9)
 })
