@@ -185,7 +185,6 @@ export function missingResult(call: ToolCallItem): string {
 /** Results by call id. Clients may reuse an id in a later turn, so each has a list. */
 export function indexResults(items: readonly RequestItem[]): Map<string, ToolResultItem[]> {
   const results = items.filter((item) => item.type === 'tool-result')
-  if (results.length === 0) return new Map()
   return Map.groupBy(results, ({ callId }) => callId)
 }
 

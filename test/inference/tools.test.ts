@@ -153,6 +153,7 @@ describe('the names of tools', () => {
       param: 'tool_choice',
     })
     expect(() => namesOf([], choice)).toThrow(refusal)
+    if (choice.type === 'tool') expect(() => namesOf([look], choice)).toThrow(refusal)
   })
 
   test('may be empty where a native tool can be called, or none has to be', () => {
