@@ -20,6 +20,7 @@ test.each([
   ['a mark before a number', '(1', 2],
   ['a line break', 'so\nit', 3],
   ['two line breaks, and a carriage return', 'so\r\n\nit', 3],
+  ['a carriage return', 'so\rit', 3],
   ['a line break behind marks', ';\nit', 2],
   ['a line break and the indentation behind it', 'so\n  it', 1 + 0 + (1 + 2 / 32) + 1],
   ['a tabulator', 'so\tit', 2],

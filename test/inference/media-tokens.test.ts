@@ -9,6 +9,7 @@ describe('the size of an image is read from its header', () => {
     ['GIF', gif(320, 200), [320, 200]],
     ['JPEG', jpeg(1024, 768), [1024, 768]],
     ['progressive JPEG', jpeg(1024, 768, { frame: 0xc2 }), [1024, 768]],
+    ['JPEG of the last kind of frame', jpeg(20, 30, { frame: 0xcf }), [20, 30]],
     ['JPEG behind a long preview', jpeg(4000, 3000, { previewBytes: 65_000 }), [4000, 3000]],
     ['JPEG with padded markers', jpeg(20, 30, { padding: 3 }), [20, 30]],
     ['lossy WebP', webp('VP8 ', 550, 368), [550, 368]],
@@ -23,7 +24,16 @@ describe('the size of an image is read from its header', () => {
     ['no image', toDataUrl(Buffer.from('a text that says that it is an image, and is none'))],
     ['a cut header', toDataUrl(png(640, 480).subarray(0, 18))],
     ['a JPEG without a frame', toDataUrl(jpeg(10, 10).subarray(0, 20))],
-    ['a size of nothing', toDataUrl(png(0, 480))],
+    ['a width of nothing', toDataUrl(png(0, 480))],
+    ['a height of nothing', toDataUrl(png(640, 0))],
+    ['a JPEG with a table in the range of frames', toDataUrl(jpeg(9, 9, { frame: 0xc8 }))],
+    ['a JPEG with another extension', toDataUrl(jpeg(9, 9, { frame: 0xcc }))],
+    ['a JPEG with a marker beyond frames', toDataUrl(jpeg(9, 9, { frame: 0xd0 }))],
+    ['a WAV file', toDataUrl(Buffer.from('RIFF0000WAVEVP8 '.padEnd(40, 'x')))],
+    [
+      'a WebP file without its container',
+      toDataUrl(Buffer.from('RIFX0000WEBPVP8 '.padEnd(40, 'x'))),
+    ],
     ['data that are not base64', 'data:image/svg+xml,%3Csvg%3E'],
     ['nothing', ''],
   ])('%s is unknown', (_name, url) => {
@@ -44,6 +54,7 @@ describe('the tokens of an image', () => {
     mediaTokens({ type: 'image', url, detail })
 
   test('are one per 750 pixels, up to a maximum', () => {
+    expect(cost(toDataUrl(png(1, 1)))).toBe(1)
     expect(cost(toDataUrl(png(750, 100)))).toBe(100)
     expect(cost(toDataUrl(png(1000, 750)))).toBe(1_000)
     expect(cost(toDataUrl(jpeg(8000, 6000)))).toBe(1_600)
