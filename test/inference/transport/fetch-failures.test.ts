@@ -8,7 +8,7 @@ import { failureOf, request, textOf } from './transport-client.ts'
 const coded = (code: string) => Object.assign(new Error('at http://secret.example'), { code })
 
 function transportThat(fetch: () => Promise<Response>) {
-  const log = { warn: () => {} }
+  const log = { warn: () => {}, debug: () => {} }
   const limits = { idleMs: 1_000, idleSocketsPerOriginMax: 1, bufferBytesMax: 1_000 }
   return createFetchTransport({ ...limits, log, fetch })
 }
