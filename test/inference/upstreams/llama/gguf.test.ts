@@ -84,6 +84,70 @@ describe('the head of a GGUF file', () => {
   })
 })
 
+const u32 = (value: number) => Buffer.from(Uint32Array.of(value).buffer)
+const u64 = (value: number) => Buffer.from(BigUint64Array.of(BigInt(value)).buffer)
+const name = (given: string) => Buffer.concat([u64(given.length), Buffer.from(given)])
+const entry = (of: string, type: number, ...value: Buffer[]) =>
+  Buffer.concat([name(of), u32(type), ...value])
+const file = (version: number, ...entries: Buffer[]) =>
+  Buffer.concat([Buffer.from('GGUF'), u32(version), u64(0), u64(entries.length), ...entries])
+
+describe('the values of a GGUF file', () => {
+  const architecture = entry('general.architecture', 8, name('llama'))
+  const context = entry('llama.context_length', 4, u32(4_096))
+
+  test.each([
+    ['of 1 byte', 0, Buffer.alloc(1)],
+    ['of a signed byte', 1, Buffer.alloc(1)],
+    ['of 2 bytes', 2, Buffer.alloc(2)],
+    ['of 2 signed bytes', 3, Buffer.alloc(2)],
+    ['of 4 bytes', 4, Buffer.alloc(4)],
+    ['of 4 signed bytes', 5, Buffer.alloc(4)],
+    ['of a float', 6, Buffer.alloc(4)],
+    ['of a boolean', 7, Buffer.alloc(1)],
+    ['of 8 bytes', 10, Buffer.alloc(8)],
+    ['of 8 signed bytes', 11, Buffer.alloc(8)],
+    ['of a double', 12, Buffer.alloc(8)],
+  ])('%s are skipped, alone and in lists', async (_, type, value) => {
+    const list = Buffer.concat([u32(type), u64(3), value, value, value])
+    const others = [entry('a', type, value), entry('b', 9, list)]
+    expect(await headOf(file(3, architecture, ...others, context))).toEqual({
+      architecture: 'llama',
+      kind: 'model',
+      contextTokens: 4_096,
+    })
+  })
+
+  test('of lists of texts are skipped, and after nested lists nothing is read', async () => {
+    const texts = Buffer.concat([u32(8), u64(2), name('one'), name('')])
+    const found = await headOf(file(2, entry('a', 9, texts), architecture, context))
+    expect(found?.contextTokens).toBe(4_096)
+    const nested = entry('a', 9, u32(9), u64(1), u32(0), u64(0))
+    expect(await headOf(file(3, architecture, nested, context))).toMatchObject({
+      architecture: 'llama',
+      contextTokens: null,
+    })
+    const unknown = entry('a', 13)
+    expect((await headOf(file(3, architecture, unknown, context)))?.contextTokens).toBeNull()
+  })
+
+  test('may be of 8 bytes', async () => {
+    const wide = entry('llama.context_length', 10, u64(4_096))
+    expect((await headOf(file(3, architecture, wide)))?.contextTokens).toBe(4_096)
+  })
+
+  test('end with the number of entries, and are read in two versions', async () => {
+    const [first, ...rest] = [architecture, context]
+    const one = Buffer.concat([file(3, first), ...rest])
+    expect((await headOf(one))?.contextTokens).toBeNull()
+    for (const version of [1, 4]) {
+      expect(await headOf(file(version, architecture, context))).toBeNull()
+    }
+    const other = Buffer.concat([Buffer.from('GGUX'), file(3, architecture, context).subarray(4)])
+    expect(await headOf(other)).toBeNull()
+  })
+})
+
 /** The entries of a head in another order, which the format permits. */
 function moveLastEntryFirst(bytes: Uint8Array, name: string): Uint8Array {
   const buffer = Buffer.from(bytes)

@@ -3,7 +3,14 @@ import { isRecord, parseJson } from '#lib/json.ts'
 import { encode } from '#test/inference/upstreams/responses/decoding.ts'
 import { createDice } from '#test/support/dice.ts'
 import { recordedPayloads, recordedStreamNames } from '#test/support/recordings.ts'
-import { decode, decodeReads } from './decoding.ts'
+import {
+  decode,
+  decodeReads,
+  messageDelta,
+  messageStart,
+  messageStop,
+  textBlock,
+} from './decoding.ts'
 
 const manglingsEach = 40
 
@@ -25,6 +32,15 @@ test('a stream that ends before its start is truncated, and pings say nothing el
   for (const begun of ['', 'event: ping\ndata: {"type":"ping"}\n\n', 'event: ping\ndata: {}\n\n']) {
     expect(decodeReads([encode(begun)]).error?.kind).toBe('upstream_truncated')
   }
+})
+
+test('a message that stops without a stop reason is truncated, and none after it counts', () => {
+  const begun = [messageStart, ...textBlock('Hi')]
+  expect(decode([...begun, messageStop]).error?.kind).toBe('upstream_truncated')
+  expect(decode([messageStop]).error?.kind).toBe('upstream_truncated')
+  const { events, error } = decode([...begun, messageDelta(), messageStop, ...textBlock('Ho', 1)])
+  expect(error).toBeNull()
+  expect(events.filter(({ type }) => type === 'text-delta')).toHaveLength(1)
 })
 
 function mangle(payloads: readonly string[], seed: number): unknown[] {
