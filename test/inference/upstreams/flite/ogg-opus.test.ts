@@ -10,8 +10,9 @@ function write(samples: Uint8Array, pieces: readonly number[]) {
   const frames: Uint8Array[] = []
   const writer = new OggOpusWriter(rateHz, (frame) => {
     frames.push(frame.slice())
-    // A packet may need several segments of a page.
-    return new Uint8Array(frames.length % 3 === 0 ? 300 : 80).fill(frames.length)
+    // A packet may need several segments of a page, and fill them.
+    const bytes = [80, 300, 510][frames.length % 3]
+    return new Uint8Array(bytes ?? 0).fill(frames.length)
   })
   const parts = [writer.begin()]
   let at = 0

@@ -98,6 +98,43 @@ describe('the history', () => {
     ])
   })
 
+  test('leaves out what has no text, and what only others can read', () => {
+    const sealed: RequestItem = { type: 'reasoning', summary: [], text: 'Hm.', sealedBy: 'u/m' }
+    const items: RequestItem[] = [
+      userMessage('A'),
+      sealed,
+      { type: 'reasoning', summary: [], text: '' },
+      { type: 'native', value: { type: 'web_search_call' } },
+      says('assistant', ''),
+      userMessage('B'),
+    ]
+    expect(historyOf(items)).toEqual([
+      { type: 'user', text: 'A' },
+      { type: 'model', response: [] },
+      { type: 'user', text: 'B' },
+      { type: 'model', response: [] },
+    ])
+  })
+
+  test('has a turn that continues, also behind a user text or a call without a result', () => {
+    expect(historyOf([userMessage('A')], { prefilled: true })).toEqual([
+      { type: 'user', text: 'A' },
+      { type: 'model', response: [] },
+    ])
+    expect(historyOf([userMessage('A'), call('1')]).slice(1)).toMatchObject([
+      { type: 'model', response: [{ name: 'look', result: 'aborted' }] },
+    ])
+  })
+
+  test('joins the parts of a text by lines', () => {
+    const parts = [
+      { type: 'text', text: 'A' },
+      { type: 'refusal', text: 'B' },
+    ] as const
+    const [first] = historyOf([{ type: 'message', role: 'user', parts }])
+    expect(first).toEqual({ type: 'user', text: 'A\nB' })
+  })
+
   test('continues a prefill, and otherwise starts a new turn', () => {
     const items = [userMessage('A'), says('assistant', 'B')]
     expect(historyOf(items, { prefilled: true }).at(-1)).toEqual({ type: 'model', response: ['B'] })
@@ -157,6 +194,29 @@ describe('tools and output formats', () => {
     expect(prompt.format).toEqual({ type: 'json-schema', schema })
     expect(prompt.history[0]).toMatchObject({ type: 'system' })
     expect(JSON.stringify(prompt.history[0])).toContain('A number.')
+  })
+
+  test('any object is asked for without a schema, and text not at all', () => {
+    const prompt = encode({ format: { type: 'json-object' } })
+    expect(prompt).toMatchObject({ format: { type: 'json-object' } })
+    expect(prompt.history[0]).toEqual({
+      type: 'system',
+      text: 'Answer with one JSON object and nothing else.',
+    })
+    expect(encode({}).history[0]?.type).toBe('user')
+    const plain = encode({ format: { ...format, description: null } }).history[0]
+    expect(plain).toEqual({
+      type: 'system',
+      text: `Answer with JSON and nothing else, according to this JSON Schema: ${JSON.stringify(schema)}`,
+    })
+  })
+
+  test('parameters are an object, and at most 64 calls are made at once', () => {
+    const untyped = { ...look, parameters: { properties: {} } }
+    expect(encode({ tools: [untyped] })).toMatchObject({
+      functions: { look: { params: { type: 'object', properties: {} } } },
+      callsMax: 64,
+    })
   })
 
   test('with tools an output format is only described', () => {
