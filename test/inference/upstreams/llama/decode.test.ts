@@ -123,3 +123,11 @@ test.each([
   expect(failure.kind).toBe(kind as typeof failure.kind)
   expect(failure.message).toContain(words)
 })
+
+test('a stop sequence is reported, and output at a stop is whole', () => {
+  const ended = { reason: 'stop-sequence', stopSequence: 'END' } as const
+  const events = decode([{ type: 'text', text: 'Do' }], ended)
+  expect(events.at(-2)).toMatchObject({ type: 'text-end', complete: true })
+  expect(events.at(-1)).toMatchObject(ended)
+  expect(decode([]).at(-1)).not.toHaveProperty('stopSequence')
+})
