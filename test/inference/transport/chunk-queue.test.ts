@@ -12,7 +12,7 @@ function open(bytesMax = 1_000_000) {
 }
 
 const bytes = (count: number, value = 1) => chunkOf(new Uint8Array(count).fill(value))
-const done = { done: true, value: undefined }
+const done = { done: true, value: undefined } as const
 const read = async (queue: ChunkQueue) => {
   const { done, value } = await queue.next()
   return done ? null : [...viewOf(value as Chunk)]
