@@ -71,6 +71,8 @@ socket.onmessage = ({ data }) => {
   const frame = JSON.parse(data)
   credit = frame.credit_bytes ?? frame.flow?.credit_bytes ?? credit
   wake()
+  const notice = frame.engine?.notice
+  if (frame.type === 'session_ready' && notice !== undefined) console.error(`! ${notice}`)
   if (frame.type === 'session_ready') void sendAudio(openAudio())
   else if (frame.type === 'transcript' && !frame.is_final) console.error(`… ${frame.text}`)
   else if (frame.type === 'transcript') console.log(`${frame.start.toFixed(2)}s ${frame.text}`)

@@ -19,6 +19,8 @@ const installMsMax = 1_800_000
 /** The end of its output that is kept. */
 const outputCharsMax = 20_000
 const stagingName = '.installing'
+const registryAdvice =
+  'The packages come from the package registry; NPM_CONFIG_REGISTRY or .npmrc names another one.'
 
 /**
  * Installs a runtime into its folder, so that no other package is changed. It is complete before it
@@ -58,9 +60,10 @@ async function addPackages(
   packages: readonly string[],
   { cacheFolder, signal, onLine }: InstallIo,
 ): Promise<void> {
-  // Optional dependencies are other platforms; install scripts would download and compile.
-  const flags = ['--cwd', folder, '--exact', '--omit', 'optional', '--ignore-scripts']
-  const { command, environment } = bunCommand('add', ...flags, ...packages)
+  // Optional dependencies are other platforms; install scripts would download and compile. The summary
+  // would advise to trust these scripts.
+  const flags = ['--exact', '--omit', 'optional', '--ignore-scripts', '--no-summary']
+  const { command, environment } = bunCommand('add', '--cwd', folder, ...flags, ...packages)
   const cache = cacheFolder === undefined ? {} : { BUN_INSTALL_CACHE_DIR: cacheFolder }
   const output = onLine === undefined ? 'inherit' : 'pipe'
   const child = Bun.spawn(command, {
@@ -77,7 +80,8 @@ async function addPackages(
   if (child.exitCode === 0) return
   const reason = lines.findLast((line) => line.startsWith('error:')) ?? ''
   const how = child.exitCode === null ? 'was stopped' : `ended with code ${child.exitCode}`
-  throw new StartError(`The installation ${how}.${reason === '' ? '' : ` ${reason}`}`)
+  const details = reason === '' ? '' : ` ${reason.replace(/\.?$/, '.')}`
+  throw new StartError(`The installation ${how}.${details} ${registryAdvice}`)
 }
 
 async function textOf(stream: ReadableStream<Uint8Array> | undefined): Promise<string> {

@@ -30,7 +30,8 @@ export function readOptions<const Options extends ParseArgsOptionsConfig>(
   try {
     return parseArgs({ args: [...argv], options }).values
   } catch (error) {
-    const reason = messageOf(error)
+    // A command may take a first argument by itself.
+    const reason = messageOf(error).replace('. This command does not take positional arguments', '')
     throw new ArgumentError(`${reason.replace(/\.? *$/, '.')} See --help.`)
   }
 }

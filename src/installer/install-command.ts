@@ -1,11 +1,16 @@
 import { ArgumentError, readOptions } from '#config/arguments.ts'
 import type { Config } from '#config/schema.ts'
-import { AppError } from '#lib/errors.ts'
+import { AppError, type ErrorKind } from '#lib/errors.ts'
 import { StartError } from '#start-error.ts'
 import { installNow } from './install-now.ts'
 import type { InstalledModel } from './library.ts'
 import type { RemoteFile } from './sources/source.ts'
 import { createTerminalProgress } from './terminal-progress.ts'
+
+const hubFailures: ReadonlySet<ErrorKind> = new Set([
+  'upstream_unreachable',
+  'upstream_first_event_timeout',
+])
 
 /** The first argument if it is no option, and the options. */
 export function readModelArguments<
@@ -45,9 +50,11 @@ export async function installFromHub(
     )
   } catch (error) {
     if (!(error instanceof AppError)) throw error
-    throw error.wireCode === 'bad_source'
-      ? new ArgumentError(error.message)
-      : new StartError(error.message)
+    if (error.wireCode === 'bad_source') throw new ArgumentError(error.message)
+    const advice = hubFailures.has(error.kind)
+      ? ' The next run continues here. To use a mirror of the hub, set SLUICE_HUB_URL.'
+      : ''
+    throw new StartError(`${error.message}${advice}`)
   } finally {
     view.end()
     process.off('SIGINT', stop)

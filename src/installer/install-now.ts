@@ -31,6 +31,11 @@ export type InstallView = {
   progress(bytes: number, total: number | null): void
 }
 
+/**
+ * Somebody waits for a command: a hub that cannot be reached is reported within seconds. The transfer of a
+ * file is retried as often as the settings say.
+ */
+const resolveAttemptsMax = 4
 /** Not the folder of a gateway's downloads, which deletes what its database does not know. */
 const partialsName = '.partial-commands'
 
@@ -62,7 +67,10 @@ export async function installNow(
   const release = await lock(layout.partials, model)
   try {
     const deps = {
-      settings,
+      settings: {
+        ...settings,
+        attemptsMax: Math.min(settings.attemptsMax, resolveAttemptsMax),
+      },
       layout,
       library,
       resolve,

@@ -69,7 +69,8 @@ async function downloadFiles(
   const { reserveBytes } = deps.settings
   const bytes = lackingBytes(resolved, installed)
   await requireDiskSpace(deps.layout, { bytes, partial, reserveBytes })
-  progress.logLine('info', `${remote.size} files, ${bytesTotal ?? 'an unknown number of'} bytes.`)
+  const size = bytesTotal === null ? 'of unknown size' : `${bytesTotal} bytes`
+  progress.logLine('info', `${remote.size === 1 ? '1 file' : `${remote.size} files`}, ${size}.`)
   progress.setStatus('downloading')
   for (const [part, file] of remote) {
     signal.throwIfAborted()

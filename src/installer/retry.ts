@@ -23,10 +23,10 @@ export async function withRetries<T>(
       if (!(error instanceof AppError) || isPermanent(error)) throw error
       if (bytesCompleted() > before) attempts = 1
       if (attempts >= settings.attemptsMax) throw error
-      progress.logLine('warn', `${error.message} Retrying.`)
       const pace = { firstMs: settings.backoffMs, maxMs: backoffMaxMs }
-      const waitMs = jitteredBackoffMs(attempts, pace)
-      await sleep(Math.max(waitMs, (error.retryAfterS ?? 0) * 1000), signal)
+      const waitMs = Math.max(jitteredBackoffMs(attempts, pace), (error.retryAfterS ?? 0) * 1000)
+      progress.logLine('warn', `${error.message} Retrying in ${Math.ceil(waitMs / 1000)} s.`)
+      await sleep(waitMs, signal)
     }
   }
 }

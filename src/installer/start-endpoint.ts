@@ -68,7 +68,7 @@ export function downloadResponse(description: string, example: DownloadRecord) {
 const startErrors = {
   unprocessable: [
     { code: 'bad_source', message: 'A hub model is named "org/name".' },
-    { code: 'no_files', message: 'No file of the source matches.' },
+    { code: 'no_files', message: 'No file of the source matches *.gguf.' },
     {
       code: 'choose_files',
       message:
@@ -86,7 +86,7 @@ const startErrors = {
     code: 'host_not_allowed',
     message: 'The URL names a host that is not allowed here.',
   },
-  not_found: 'The source does not have this.',
+  not_found: 'huggingface.co (installer.hub_url) does not have the repository org/tiny at v1.',
   source_auth_required:
     'The source requires a credential that this server does not have, or the model does not exist.',
   conflict: [

@@ -68,9 +68,13 @@ export async function installSpeech(args: readonly string[]): Promise<number> {
   } finally {
     await recogniser.close()
   }
+  const used = findModel(folders.models, undefined)?.name
+  const effect =
+    used === name
+      ? 'A running gateway without [[engine]] uses it for new sessions.'
+      : `New sessions use ${used}, which was installed later; an [[engine]] with kind = "local" and model = "${name}" uses this one.`
   process.stdout.write(
-    `${name} recognises ${model.languages.join(', ')} (${Math.round(bytes / 1e6)} MB). ` +
-      'A running gateway without [[engine]] uses it for new sessions.\n',
+    `${name} recognises ${model.languages.join(', ')} (${Math.round(bytes / 1e6)} MB). ${effect}\n`,
   )
   return 0
 }

@@ -45,12 +45,16 @@ async function tryEngine(
       'Install it, or correct the command; relative paths start in the working directory of the server.',
     )
   }
-  // One session needs no program that waits for the next.
-  const engine = createEngine(
-    { ...config, warm: 0 },
-    { log, environment, fetch: inputs.fetch, folders: speechFolders(inputs.config) },
-  )
-  const [language = 'en'] = engine.languages
+  // One session needs no program that waits for the next. A built-in engine is known by its identity.
+  const engine = createEngine(config.warm === 0 ? config : { ...config, warm: 0 }, {
+    log,
+    environment,
+    fetch: inputs.fetch,
+    folders: speechFolders(inputs.config),
+  })
+  // An installed model may recognise fewer languages than its kind.
+  const languages = engine.languages.filter((code) => engine.available?.(code) !== false)
+  const [language = 'en'] = languages
   try {
     const session = await engine.open({
       language,
@@ -60,7 +64,7 @@ async function tryEngine(
       listener: () => {},
     })
     session.abort()
-    return ok(check, `${placeName(config)} is ready for ${engine.languages.join(', ')}`)
+    return ok(check, `${placeName(config)} is ready for ${languages.join(', ')}`)
   } catch (error) {
     return fail(check, `${placeName(config)}: ${reasonOf(error)}`, adviceFor(config, error))
   } finally {

@@ -41,6 +41,7 @@ test('streams a file and prints transcripts with times', async () => {
   const { code, stdout, stderr } = await runClient(['talk.wav'], await gateway.token())
   expect(stderr).toContain(`${seconds * 1000} ms of audio`)
   expect(stderr).toContain('… [speech')
+  expect(stderr).toContain('recognises no words. The operator installs one that does with: bun run')
   expect(stdout).toMatch(fourFinals)
   expect(stdout).toStartWith('0.5')
   expect(code).toBe(0)

@@ -76,6 +76,9 @@ const commands = [
   'restore',
   'mp3 install',
   'llama install',
+  'model install',
+  'embed install',
+  'speech install',
   'voice install',
 ]
 
@@ -115,6 +118,15 @@ test('an option for what a variable sets names the variable', async () => {
   const { stderr, code } = await run('', '--port=9000')
   expect({ stderr, code }).toEqual({
     stderr: 'Unknown option --port; set the variable PORT instead.\n',
+    code: 1,
+  })
+})
+
+test('a second model is refused by the commands that take one', async () => {
+  const { stdout, stderr, code } = await run('model install org/one', 'org/two')
+  expect({ stdout, stderr, code }).toEqual({
+    stdout: '',
+    stderr: "Unexpected argument 'org/two'. See --help.\n",
     code: 1,
   })
 })

@@ -2,13 +2,16 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { defaultModel } from '#models/gguf-models.ts'
 import { runtimePackages } from '#speech/engines/local/package.ts'
 import { isBrowserMissing } from '#test/support/browser.ts'
 import { useConsole } from '#test/support/console.ts'
 import { eventually } from '#test/support/eventually.ts'
+import { lacksLlama, llamaPackage, quietSettings } from '#test/support/llama.ts'
 import { publishModel } from '#test/support/model-hub.ts'
 import { startModelOrigin } from '#test/support/model-origin.ts'
 import { startPackageRegistry } from '#test/support/package-registry.ts'
+import { tinyGguf } from '#test/support/tiny-gguf.ts'
 import { ggufOf } from '../installer/installer-fixture.ts'
 
 describe.skipIf(isBrowserMissing)('models and usage in a browser (needs chromium)', () => {
@@ -191,3 +194,39 @@ describe.skipIf(isBrowserMissing)('the installer in a browser (needs chromium)',
     await page.close()
   })
 })
+
+describe.skipIf(isBrowserMissing || lacksLlama)(
+  'a local model in a browser (needs chromium)',
+  () => {
+    const { open: openPage } = useConsole({
+      environment: {
+        SLUICE_MODELS: mkdtempSync(join(tmpdir(), 'sluice-models-')),
+        SLUICE_LLAMA_PACKAGE: llamaPackage ?? '',
+      },
+      llama: { ...quietSettings, contextTokensMax: 1_024 },
+      // No other setting: the hub of the configuration may be at any address.
+      installer: { hubUrl: hub.url, reserveBytes: 0 },
+    })
+
+    test('the default model is installed with one button and answers in the playground', async () => {
+      const file = tinyGguf({ script: ['Good', ' morning'] })
+      publishModel(hub, defaultModel.name, { 'Qwen3-0.6B-Q8_0.gguf': file })
+      const { page, faults, open, press, shows, waitForText } = await openPage()
+      await open('/installer', 'Local models')
+      await press(`Install the model: ${defaultModel.name}`)
+      await shows(`${defaultModel.name} is installed`)
+      await open('/models', 'Models')
+      await press(`Try ${defaultModel.name} in the playground`)
+      await shows('Ask something')
+      await page.waitForFunction(
+        `document.querySelector('select').value === ${JSON.stringify(defaultModel.name)}`,
+      )
+      await page.focus('textarea')
+      await page.keyboard.type('Greet me.')
+      await page.keyboard.press('Enter')
+      await waitForText('main', 'Good morning')
+      expect(faults).toEqual([])
+      await page.close()
+    })
+  },
+)

@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadConfig } from '#config/load.ts'
+import { installFromHub } from '#installer/install-command.ts'
 import { type InstallNow, installNow } from '#installer/install-now.ts'
 import { createTerminalProgress } from '#installer/terminal-progress.ts'
 import { AppError } from '#lib/errors.ts'
@@ -100,6 +101,23 @@ test('two commands do not install a model at the same time; a dead one is ignore
   await child.exited
   writeFileSync(lock, String(child.pid))
   expect(await codeOf(run())).toBe('installed')
+})
+
+test('a command says soon that its hub is unreachable, and what to set', async () => {
+  const written: string[] = []
+  using _ = spyOn(process.stderr, 'write').mockImplementation((text) => written.push(`${text}`) > 0)
+  const config = loadConfig({
+    SLUICE_MODELS: mkdtempSync(join(root, 'models-')),
+    SLUICE_HUB_URL: 'http://127.0.0.1:1',
+  })
+  const failure = await installFromHub(
+    { ...config, installer: { ...config.installer, backoffMs: 1 } },
+    { repository: 'org/model', revision: 'main', files: [] },
+  ).catch(String)
+  expect(failure).toContain('127.0.0.1:1 (installer.hub_url) could not be reached.')
+  expect(failure).toContain('set SLUICE_HUB_URL')
+  expect(written).toHaveLength(3)
+  expect(written[0]).toEndWith('Retrying in 1 s.\n')
 })
 
 test('a terminal shows a bar, a pipe a line per tenth', () => {

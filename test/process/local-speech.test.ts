@@ -31,9 +31,7 @@ test.skipIf(lacksWhisper)(
     const dataFolder = temporaryFolder()
     // The runtime from the package registry is the same for all tests.
     symlinkSync(speechRuntime, join(dataFolder, 'sherpa'))
-    const settings = configFile(
-      `[installer]\nhub_url = "${hub.url}"\nhosts = ["127.0.0.1"]\nports = []\nprivate_hosts = true\n`,
-    )
+    const settings = configFile(`[installer]\nhub_url = "${hub.url}"\n`)
     const gateway = await startGatewayProcess({
       dataFolder,
       environment: { SLUICE_CONFIG: settings },
@@ -56,6 +54,8 @@ test.skipIf(lacksWhisper)(
       0,
     ])
     hub.stop()
+    const [, findings] = await runGatewayCommand(['doctor'], { dataFolder, settings })
+    expect(findings).toMatch(/speech engine "local-speech" .* is ready for en\n/)
 
     const recording = await Bun.file(kennedy).bytes()
     const speaker = await openSpeech(gateway.port(), { query, token })

@@ -45,7 +45,9 @@ export async function resolveHub(
   const path = `/api/models/${name}/revision/${encodeURIComponent(revision)}`
   const url = new URL(`${hubUrl}${path}`)
   const response = await fetchJson(origin, url, { signal })
-  if (response.status !== 200) throw statusError(response, origin.place(url))
+  if (response.status !== 200) {
+    throw statusError(response, origin.place(url), `the repository ${name} at ${revision}`)
+  }
   const info = asRecord(response.value)
   rejectGated(info, settings.hubToken)
   const repository: HubRepository = { hubUrl, name, commit: commitOf(info) }

@@ -38,6 +38,7 @@ export async function fetchJson(
 export function statusError(
   { status, headers }: { status: number; headers: Headers },
   place: string,
+  wanted = 'this',
 ): AppError {
   const retryAfterS = retryAfterOf(headers)
   const details = retryAfterS === null ? {} : { retryAfterS }
@@ -48,7 +49,7 @@ export function statusError(
     )
   }
   if (status === 404 || status === 410) {
-    return new AppError('not_found', `${place} does not have this.`)
+    return new AppError('not_found', `${place} does not have ${wanted}.`)
   }
   if (status === 429 || status === 503) {
     return new AppError('upstream_overloaded', `${place} is overloaded.`, details)

@@ -24,7 +24,7 @@ export function selectFiles<F extends ListedFile>(
   if (named !== undefined) throw fileError(named.path)
   const selected = matching.filter(isAllowed)
   const [first] = matching
-  if (first === undefined) throw noFiles('No file of the source matches.')
+  if (first === undefined) throw noFiles(`No file of the source matches ${globs.join(', ')}.`)
   if (selected.length === 0) throw fileError(first.path)
   const skipped = matching.length - selected.length
   if (skipped > 0) logLine('info', `Skipping ${skipped} files of other types.`)

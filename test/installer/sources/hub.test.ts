@@ -98,7 +98,8 @@ test('globs select files', async () => {
   expect(await chosen('*.safetensors', '*.json')).toEqual(['config.json', 'model.safetensors'])
   expect(await chosen('config.json')).toEqual(['config.json'])
   expect(await chosen('*')).toEqual(['config.json', 'model.safetensors', 'LICENSE'])
-  expect(await refusalOf(source(['*.gguf']), { settings })).toStartWith('no_files')
+  const unmatched = await refusalOf(source(['*.gguf', '*.bin.txt']), { settings })
+  expect(unmatched).toBe('no_files: No file of the source matches *.gguf, *.bin.txt.')
   expect(await refusalOf(source(['*.bin']), { settings })).toStartWith('unsafe_file_type')
   expect(await refusalOf(source(['modeling.py']), { settings })).toStartWith('unsafe_file_type')
   expect(await refusalOf(source(['*.json', 'x'.repeat(300)]), { settings })).toStartWith(
@@ -158,7 +159,9 @@ test('missing models and invalid names are reported', async () => {
   const settings = { hubUrl: hub.url }
   const refuse = (more: { repository?: string; revision?: string }) =>
     refusalOf(source([], more), { settings })
-  expect(await refuse({ repository: 'org/other' })).toStartWith('not_found')
+  const absent = await refuse({ repository: 'org/other' })
+  expect(absent).toStartWith('not_found')
+  expect(absent).toEndWith(' does not have the repository org/other at main.')
   expect(await refuse({ revision: 'refs/pr/1' })).toStartWith('not_found')
   for (const repository of ['', '../x', 'a/b/c', 'org/', 'org/..', 'org/mo del', 'a?b']) {
     expect(await refuse({ repository })).toStartWith('bad_source')

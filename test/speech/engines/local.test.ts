@@ -90,6 +90,6 @@ test('a model that is not installed says how to install it', async () => {
   const { engine } = arrange({ model: 'org/missing' })
   await expect(openSession(engine)).rejects.toMatchObject({
     kind: 'unreachable',
-    message: expect.stringContaining('bun run speech:install'),
+    message: expect.stringContaining('bun run speech:install org/missing'),
   })
 })

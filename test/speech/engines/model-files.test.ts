@@ -7,6 +7,8 @@ import { findModel } from '#speech/engines/local/model-files.ts'
 const root = mkdtempSync(join(tmpdir(), 'sluice-speech-models-'))
 afterAll(() => rmSync(root, { recursive: true }))
 
+let installations = 0
+
 /** As the installer does: the record is renamed into place after all files. */
 function install(name: string, version: string, { english }: { english: boolean }): void {
   const folder = join(root, encodeURIComponent(name))
@@ -15,7 +17,9 @@ function install(name: string, version: string, { english }: { english: boolean 
   for (const file of files) writeFileSync(join(folder, file), '')
   const metadata = [...Buffer.from('is_multilingual'), 0x12, 1, english ? 0x30 : 0x31]
   writeFileSync(join(folder, `${version}/encoder.onnx`), Buffer.from(metadata))
-  const record = { name, files: files.map((path) => ({ path })) }
+  installations += 1
+  const installedAt = new Date(installations * 1_000).toISOString()
+  const record = { name, installedAt, files: files.map((path) => ({ path })) }
   writeFileSync(join(folder, 'model.json.new'), JSON.stringify(record))
   renameSync(join(folder, 'model.json.new'), join(folder, 'model.json'))
 }
@@ -36,4 +40,13 @@ test('an installed model is read once, and again after an installation', () => {
   expect(findModel(root, 'org/b')).toBe(second)
   rmSync(join(root, 'org%2Fa'), { recursive: true })
   expect(findModel(root, undefined)).toBe(second)
+})
+
+test('without a name the model is the one that was installed last', () => {
+  install('org/c', '1', { english: true })
+  install('org/d', '1', { english: true })
+  install('csukuangfj/sherpa-onnx-whisper-base', '1', { english: false })
+  install('org/c', '2', { english: true })
+  expect(findModel(root, undefined)?.name).toBe('org/c')
+  expect(findModel(root, 'org/d')?.name).toBe('org/d')
 })

@@ -41,9 +41,7 @@ export const local: EngineKind = {
     function current(): Recogniser {
       const { runtime, model } = findInstalled(config, deps.folders)
       if (runtime === null || model === null) {
-        const missing = runtime === null ? 'runtime' : 'model'
-        const message = `its ${missing} is not installed; install it with: ${installCommand}`
-        throw new EngineError('unreachable', message)
+        throw new EngineError('unreachable', missingPart(runtime, config.model))
       }
       const key = JSON.stringify(model)
       if (recogniser?.key === key) return recogniser.value
@@ -102,6 +100,16 @@ export const local: EngineKind = {
       close: async () => recogniser?.value.close(),
     } satisfies Engine
   },
+}
+
+/** What to do about a runtime or a model that is not installed. */
+function missingPart(runtime: string | null, wanted: string | undefined): string {
+  if (runtime !== null && wanted?.startsWith('/') === true) {
+    return `${wanted} is no folder with an encoder, a decoder and tokens`
+  }
+  const missing = runtime === null ? 'runtime' : 'model'
+  const named = wanted === undefined || wanted.startsWith('/') ? '' : ` ${wanted}`
+  return `its ${missing} is not installed; install it with: ${installCommand}${named}`
 }
 
 /** Joins tokens to words. Without times, words share the length of the audio by their letters. */

@@ -41,27 +41,33 @@ const metadataBytes = 65_536
 const englishOnly = Buffer.from([...Buffer.from('is_multilingual'), 0x12, 1, 0x30])
 const foldersMax = 1_000
 
-/** The installed speech models, by name. `folder`: the installer's. */
-function findModels(folder: string): readonly SpeechModel[] {
+type Installed = { readonly model: SpeechModel; readonly installedAt: string }
+
+/** The installed speech models. `folder`: the installer's. */
+function findModels(folder: string): readonly Installed[] {
   return namesIn(folder)
     .slice(0, foldersMax)
     .flatMap((name) => {
-      const model = name.startsWith('.') ? null : installedModel(join(folder, name, 'model.json'))
-      return model === null ? [] : [model]
+      const found = name.startsWith('.') ? null : installedModel(join(folder, name, 'model.json'))
+      return found === null ? [] : [found]
     })
-    .toSorted((one, other) => (one.name < other.name ? -1 : 1))
 }
 
-/** The model that `wanted` names: an installed one or a folder; without it the first installed. */
+/** The model that `wanted` names: an installed one or a folder; without it the one installed last. */
 export function findModel(folder: string, wanted: string | undefined): SpeechModel | null {
   if (wanted?.startsWith('/') === true) return modelOf(wanted, wanted, pathsIn(wanted))
-  const models = findModels(folder)
-  if (wanted !== undefined) return models.find(({ name }) => name === wanted) ?? null
-  return models.find(({ name }) => name === defaultModel.name) ?? models[0] ?? null
+  const found = findModels(folder).filter(({ model }) => model.name === (wanted ?? model.name))
+  const [last = null] = found.toSorted((one, other) => (isLater(one, other) ? -1 : 1))
+  return last?.model ?? null
+}
+
+function isLater(one: Installed, other: Installed): boolean {
+  if (one.installedAt === other.installedAt) return one.model.name < other.model.name
+  return one.installedAt > other.installedAt
 }
 
 /** Reads the record of the installer. */
-const installedModel = rememberByFile((path): SpeechModel | null => {
+const installedModel = rememberByFile((path): Installed | null => {
   const [record, folder] = [readJson(path), dirname(path)]
   if (!isRecord(record) || typeof record['name'] !== 'string') return null
   const files: unknown[] = Array.isArray(record['files']) ? record['files'] : []
@@ -69,7 +75,8 @@ const installedModel = rememberByFile((path): SpeechModel | null => {
     if (!isRecord(file) || typeof file['path'] !== 'string') return []
     return [join(folder, file['path'])]
   })
-  return modelOf(record['name'], folder, paths)
+  const model = modelOf(record['name'], folder, paths)
+  return model === null ? null : { model, installedAt: String(record['installedAt'] ?? '') }
 })
 
 /** Recognises the architecture by the names of the files, which exports have in common. */
