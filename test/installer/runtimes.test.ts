@@ -3,6 +3,9 @@ import { existsSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sql } from 'drizzle-orm'
+import { loadConfig } from '#config/load.ts'
+import { installRuntime } from '#install-packages.ts'
+import { localRuntime } from '#local-runtimes.ts'
 import { runtimePackages } from '#speech/engines/local/package.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { startPackageRegistry } from '#test/support/package-registry.ts'
@@ -138,4 +141,15 @@ test('a failure says why', async () => {
     message: expect.stringMatching(/sherpa-onnx.*NPM_CONFIG_REGISTRY/),
   })
   expect(errorCodeOf(await worker.send('POST /runtimes/speach/install'))).toBe('404 not_found')
+})
+
+test('install scripts are not run, and nobody is asked to run them', async () => {
+  const lines: string[] = []
+  const config = loadConfig({ SLUICE_DATA: fixture.folder })
+  await installRuntime(localRuntime(config, 'speech'), {
+    cacheFolder: join(fixture.folder, 'package-cache'),
+    onLine: (line) => lines.push(line),
+  })
+  expect(lines.join('\n')).toContain('downloaded')
+  expect(lines.join('\n')).not.toMatch(/postinstall|untrusted/)
 })

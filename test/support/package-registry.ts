@@ -1,6 +1,6 @@
 import { packTar } from 'modern-tar'
 
-/** A package registry on this machine, for packages without dependencies. */
+/** A package registry on this machine, for packages without dependencies and with install scripts. */
 export function startPackageRegistry() {
   const versions = new Map<string, string>()
   let gate = Promise.withResolvers<void>()
@@ -25,6 +25,7 @@ export function startPackageRegistry() {
             [version]: {
               name,
               version,
+              hasInstallScript: true,
               dist: { tarball: `${origin}/${name}/-/${version}.tgz`, integrity: hashOf(tarball) },
             },
           },
@@ -57,7 +58,7 @@ export function startPackageRegistry() {
 }
 
 async function tarballOf(name: string, version: string): Promise<Uint8Array<ArrayBuffer>> {
-  const described = JSON.stringify({ name, version })
+  const described = JSON.stringify({ name, version, scripts: { postinstall: 'exit 3' } })
   const archive = await packTar([
     {
       header: { name: 'package/package.json', size: described.length, mtime: new Date(0) },
