@@ -1,6 +1,6 @@
 /**
- * A cheap speech server: a process of its own that speaks the Vosk protocol and recognises encoded
- * numbers, so that lost audio is detected.
+ * A cheap speech server: a process of its own that speaks the Vosk protocol and recognises spoken
+ * numbers (`spoken-tones.ts`), so that lost audio is detected.
  *
  *     bun bench/speech-engine.ts [pace]
  *
@@ -8,16 +8,11 @@
  * `{"port":…}` when it listens, and exits when its standard input closes.
  */
 import type { ServerWebSocket } from 'bun'
-import {
-  createNumberRecogniser,
-  type NumberRecogniser,
-  type SpokenWord,
-} from '#test/support/spoken-numbers.ts'
-import { sampleRateHz } from './support/speech-plan.ts'
+import { sampleRateHz, ToneRecogniser, type ToneWord } from './support/spoken-tones.ts'
 
 type Recogniser = {
-  readonly numbers: NumberRecogniser
-  words: SpokenWord[]
+  readonly tones: ToneRecogniser
+  words: ToneWord[]
   /** Delayed replies. */
   readonly waiting: { readonly dueMs: number; readonly reply: string }[]
   dueMs: number
@@ -35,12 +30,12 @@ const sockets = new Set<Socket>()
 
 function recognise(socket: Socket, bytes: Buffer): void {
   const recogniser = socket.data
-  const { numbers, words } = recogniser
+  const { tones, words } = recogniser
   // A copy, since the message may be unaligned.
   const samples = new Int16Array(new Uint8Array(bytes).buffer)
-  words.push(...numbers.process(samples))
+  words.push(...tones.process(samples))
   const text = words.map(({ word }) => word).join(' ')
-  const isFinal = words.length > 0 && numbers.silenceMs() >= endpointMs
+  const isFinal = words.length > 0 && tones.silenceMs() >= endpointMs
   reply(
     socket,
     isFinal ? finalResult(recogniser) : JSON.stringify({ partial: text }),
@@ -50,7 +45,7 @@ function recognise(socket: Socket, bytes: Buffer): void {
 
 function finalResult(recogniser: Recogniser): string {
   const result = recogniser.words.map(({ word, startMs, endMs }) => ({
-    word,
+    word: String(word),
     start: startMs / 1000,
     end: endMs / 1000,
     conf: 1,
@@ -85,7 +80,7 @@ const server = Bun.serve<Recogniser>({
   hostname: '127.0.0.1',
   port: 0,
   fetch(request, own) {
-    const data = { numbers: createNumberRecogniser(), words: [], waiting: [], dueMs: 0 }
+    const data = { tones: new ToneRecogniser(), words: [], waiting: [], dueMs: 0 }
     if (own.upgrade(request, { data })) return undefined
     return new Response('a WebSocket is wanted', { status: 426 })
   },

@@ -6,6 +6,7 @@
 import { isRecord, parseJson } from '#lib/json.ts'
 import { Histogram } from './support/histogram.ts'
 import { serveJob } from './support/job-process.ts'
+import { encodeFrames, queryOf } from './support/speech-encoding.ts'
 import type { SpeechJob, SpeechProgress, SpeechReport } from './support/speech-job.ts'
 import {
   frameMs,
@@ -14,6 +15,7 @@ import {
   makeSpeech,
   noSpeechFaults,
   noteSpeechFault,
+  type Speech,
   SpeechCheck,
   utteranceMs,
 } from './support/speech-plan.ts'
@@ -23,6 +25,11 @@ const tickMs = 5
 const floodAheadBytes = 262_144
 /** Audio after which a flooding client starts over. */
 const floodSpeechSeconds = 600
+/** Encoded recordings, each from its own starting point; sessions take turns with them. */
+const recordings = 8
+
+/** A starting point of the speech, and the 20 ms frames from there. */
+type Recording = { readonly start: number; readonly frameAt: (frame: number) => Uint8Array }
 
 const tally = {
   framesSent: 0,
@@ -52,15 +59,15 @@ class Client {
   #creditBytes = 0
   isOver = false
 
-  constructor(job: SpeechJob, number: number, speech: ReturnType<typeof makeSpeech>) {
+  constructor(job: SpeechJob, number: number, speech: Speech, { start, frameAt }: Recording) {
     this.#job = job
     this.#number = number
-    this.#check = new SpeechCheck(speech, number, tally.faults)
-    this.#frameAt = framesOf(speech, number)
+    this.#check = new SpeechCheck(speech, { session: number, start, faults: tally.faults })
+    this.#frameAt = frameAt
     const isLive = job.mode === 'live'
     this.#frames = isLive ? (job.seconds * 1000) / frameMs : Number.POSITIVE_INFINITY
     this.#utteranceSentMs = new Float64Array(isLive ? this.#frames / framesPerUtterance + 1 : 0)
-    const query = `encoding=pcm_int16&sample_rate_hz=16000&token=${job.bearer}`
+    const query = `${queryOf(job.encoding)}&token=${job.bearer}`
     this.#socket = new WebSocket(`ws://127.0.0.1:${job.port}/v1/stt?${query}`)
     const options = isLive ? { flow: 'credit' } : { live: false }
     this.#socket.onopen = () => this.#socket.send(JSON.stringify({ options }))
@@ -173,12 +180,39 @@ function asFrame(data: unknown): { readonly [field: string]: unknown } {
   return isRecord(frame) ? frame : {}
 }
 
-function runJob(job: SpeechJob, report: (report: SpeechReport) => void): void {
+async function runJob(job: SpeechJob): Promise<SpeechReport> {
   const speech = makeSpeech(job.mode === 'live' ? job.seconds : floodSpeechSeconds)
+  const recordingOf = await record(job, speech)
+  return new Promise((report) => runClients(job, { speech, recordingOf, report }))
+}
+
+/** The recording of each session. */
+async function record(
+  { encoding, seconds }: SpeechJob,
+  speech: Speech,
+): Promise<(session: number) => Recording> {
+  const recordingAt = (start: number) => ({ start, frameAt: framesOf(speech, start) })
+  if (encoding === 'pcm_int16') return recordingAt
+  const frames = (seconds * 1000) / frameMs
+  const encoded: Recording[] = []
+  for (let start = 0; start < recordings; start++) {
+    const frameAt = await encodeFrames(framesOf(speech, start), frames, encoding)
+    encoded.push({ start, frameAt })
+  }
+  return (session) => encoded[session % recordings] ?? recordingAt(session)
+}
+
+type Run = {
+  readonly speech: Speech
+  readonly recordingOf: (session: number) => Recording
+  readonly report: (report: SpeechReport) => void
+}
+
+function runClients(job: SpeechJob, { speech, recordingOf, report }: Run): void {
   const clients: Client[] = []
   const startedMs = performance.now()
   for (let number = 0; number < job.sessions; number++) {
-    const open = () => clients.push(new Client(job, number, speech))
+    const open = () => clients.push(new Client(job, number, speech, recordingOf(number)))
     setTimeout(open, (number * job.rampMs) / job.sessions)
   }
   const finish = () => report(makeReport(clients, performance.now() - startedMs))
@@ -222,4 +256,4 @@ function makeReport(clients: readonly Client[], elapsedMs: number): SpeechReport
   }
 }
 
-serveJob((job: SpeechJob) => new Promise<SpeechReport>((report) => runJob(job, report)))
+serveJob(runJob)

@@ -7,6 +7,7 @@ import { startLivezProbe } from './support/probe.ts'
 import { treeMemoryBytes, treeUsage, treeWaitMs } from './support/process-tree.ts'
 import { printFaults, writeResult } from './support/report.ts'
 import { kernelSocketBytes } from './support/socket-queues.ts'
+import { type Encoding, encodings } from './support/speech-encoding.ts'
 import type { SpeechJob, SpeechProgress } from './support/speech-job.ts'
 import { frameMs, utteranceMs } from './support/speech-plan.ts'
 import {
@@ -20,7 +21,7 @@ import { noFaults } from './support/stream-check.ts'
 export const summary =
   'Lost words, lag and memory of hundreds of speech sessions, also with flooding clients.'
 export const usage =
-  '[--part all|soak|live|flood] [--quick] [--sessions N] [--seconds N] [--set key=value]… [--json FILE]'
+  '[--part all|soak|live|flood] [--encoding pcm_int16|opus|mp3] [--quick] [--sessions N] [--seconds N] [--set key=value]… [--json FILE]'
 
 const parts = ['soak', 'live', 'flood'] as const
 
@@ -41,6 +42,8 @@ const slackMs = 30_000
 
 type Options = {
   readonly parts: readonly PartName[]
+  /** `flood` sends PCM. */
+  readonly encoding: Encoding
   readonly isQuick: boolean
   readonly sessions: number | null
   readonly seconds: number | null
@@ -65,6 +68,7 @@ function readOptions(args: readonly string[]): Options {
     args: [...args],
     options: {
       part: { type: 'string', default: 'all' },
+      encoding: { type: 'string', default: 'pcm_int16' },
       quick: { type: 'boolean', default: false },
       sessions: { type: 'string' },
       seconds: { type: 'string' },
@@ -72,12 +76,15 @@ function readOptions(args: readonly string[]): Options {
       json: { type: 'string' },
     },
   })
-  const part = oneOf(values.part, { name: 'part', words: ['all', ...parts] })
+  const encoding = oneOf(values.encoding, { name: 'encoding', words: encodings })
+  const possible = encoding === 'pcm_int16' ? parts : (['soak', 'live'] as const)
+  const part = oneOf(values.part, { name: 'part', words: ['all', ...possible] })
   const whole = (text: string | undefined, name: string) =>
     text === undefined ? null : Math.round(numberIn(text, { name, from: 2, to: 3_600 }))
   const seconds = whole(values.seconds, 'seconds')
   return {
-    parts: part === 'all' ? parts : [part],
+    parts: part === 'all' ? possible : [part],
+    encoding,
     isQuick: values.quick,
     sessions: whole(values.sessions, 'sessions'),
     // Only whole utterances.
@@ -108,6 +115,7 @@ async function runPart(part: PartName, options: Options): Promise<PartResult> {
     ...scale,
     rampMs,
     mode: isFlood ? 'flood' : 'live',
+    encoding: options.encoding,
     deadlineMs: rampMs + scale.seconds * 1000 + slackMs,
     progressMs: sampleEveryMs,
   }
@@ -116,7 +124,7 @@ async function runPart(part: PartName, options: Options): Promise<PartResult> {
     watch.sample(progress.elapsedMs)
     printProgress(progress)
   })
-  return { part, scale, report, ...(await watch.end()) }
+  return { part, encoding: options.encoding, scale, report, ...(await watch.end()) }
 }
 
 /** All sessions belong to one user and one engine; otherwise defaults. */

@@ -68,7 +68,7 @@ const speech = makeSpeech((utterancesMax * (framesPerUtterance * frameMs)) / 1_0
 /** Sends utterances in real time; some clients disconnect. */
 async function speak({ job, bearer, number, random }: SoakClient): Promise<Outcome> {
   const faults = noSpeechFaults()
-  const check = new SpeechCheck(speech, number, faults)
+  const check = new SpeechCheck(speech, { session: number, start: number, faults })
   const frames = (1 + below(utterancesMax, random)) * framesPerUtterance
   const leavesAt = random() < 0.2 ? below(frames, random) : frames
   const query = `encoding=pcm_int16&sample_rate_hz=16000&token=${bearer}`

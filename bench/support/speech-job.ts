@@ -1,4 +1,5 @@
 import type { Quantiles } from './histogram.ts'
+import type { Encoding } from './speech-encoding.ts'
 import type { SpeechFaults } from './speech-plan.ts'
 
 /** Job of the speech clients, sent as JSON on their standard input. */
@@ -10,6 +11,8 @@ export type SpeechJob = {
   readonly seconds: number
   /** `live`: 20 ms frames in real time, with credit. `flood`: as fast as the socket accepts. */
   readonly mode: 'live' | 'flood'
+  /** Of `flood`: `pcm_int16`. */
+  readonly encoding: Encoding
   /** Duration over which sessions are started evenly. */
   readonly rampMs: number
   /** Sessions that are still open then have failed. */

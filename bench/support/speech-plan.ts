@@ -1,33 +1,47 @@
-import { type Speech, speak } from '#test/support/spoken-numbers.ts'
+import { sampleRateHz, speakTones, wordMs, wordsMax } from './spoken-tones.ts'
 
 /** All sessions repeat the same utterances from different starting points. */
 export const frameMs = 20
-export const sampleRateHz = 16_000
 export const wordsPerUtterance = 15
 const silenceMs = 500
-export const utteranceMs = 2_000
+export const utteranceMs = silenceMs + wordsPerUtterance * wordMs
 export const framesPerUtterance = utteranceMs / frameMs
 const frameSamples = (sampleRateHz * frameMs) / 1000
+const utteranceSamples = frameSamples * framesPerUtterance
 
-/** Audio of whole utterances; each word is a unique number. */
+/** Utterances of silence and words that count up from 0. */
+export type Speech = { readonly samples: Int16Array; readonly utterances: number }
+
+/** Audio of whole utterances; longer sessions repeat it. */
 export function makeSpeech(seconds: number): Speech {
-  const count = Math.ceil((seconds * 1000) / utteranceMs)
-  return speak(Array.from({ length: count }, () => ({ silenceMs, words: wordsPerUtterance })))
+  const utterances = Math.min(
+    Math.ceil((seconds * 1000) / utteranceMs),
+    Math.floor(wordsMax / wordsPerUtterance),
+  )
+  const samples = new Int16Array(utterances * utteranceSamples)
+  for (let word = 0; word < utterances * wordsPerUtterance; word++) {
+    const silencesMs = (Math.floor(word / wordsPerUtterance) + 1) * silenceMs
+    speakTones(samples, ((silencesMs + word * wordMs) * sampleRateHz) / 1000, word)
+  }
+  return { samples, utterances }
 }
 
-/** Frames of one session as 16-bit PCM. */
-export function framesOf({ samples }: Speech, session: number): (frame: number) => Uint8Array {
-  const frames = samples.length / frameSamples
-  const first = firstUtterance(frames, session) * framesPerUtterance
+/** The frames of a session that begins at this starting point, as 16-bit PCM. */
+export function framesOf(
+  { samples, utterances }: Speech,
+  start: number,
+): (frame: number) => Uint8Array {
+  const frames = utterances * framesPerUtterance
+  const first = firstUtterance(utterances, start) * framesPerUtterance
   return (frame) => {
     const at = ((first + frame) % frames) * frameSamples
     return new Uint8Array(samples.buffer, at * 2, frameSamples * 2)
   }
 }
 
-/** Adjacent sessions start far apart, so that mixed-up sessions are detected. */
-function firstUtterance(frames: number, session: number): number {
-  return (session * 7) % (frames / framesPerUtterance)
+/** Adjacent starting points are far apart, so that mixed-up sessions are detected. */
+function firstUtterance(utterances: number, start: number): number {
+  return (start * 7) % utterances
 }
 
 export type SpeechFaults = {
@@ -59,9 +73,12 @@ export class SpeechCheck {
   readonly #faults: SpeechFaults
   heard = 0
 
-  constructor({ samples, words }: Speech, session: number, faults: SpeechFaults) {
-    this.#words = words.length
-    this.#first = firstUtterance(samples.length / frameSamples, session) * wordsPerUtterance
+  constructor(
+    { utterances }: Speech,
+    { session, start, faults }: { session: number; start: number; faults: SpeechFaults },
+  ) {
+    this.#words = utterances * wordsPerUtterance
+    this.#first = firstUtterance(utterances, start) * wordsPerUtterance
     this.#session = session
     this.#faults = faults
   }
@@ -73,7 +90,7 @@ export class SpeechCheck {
 
   final(text: string): void {
     for (const word of text.split(' ')) {
-      const ahead = (Number(word) - 1 - this.#first - this.heard) % this.#words
+      const ahead = (Number(word) - this.#first - this.heard) % this.#words
       const skipped = ahead < 0 ? ahead + this.#words : ahead
       if (skipped === 0) this.heard += 1
       else this.#note(word, skipped)

@@ -1,5 +1,6 @@
 import type { Quantiles } from './histogram.ts'
 import { formatSlope, type MemorySample, toMebibytes } from './process-tree.ts'
+import type { Encoding } from './speech-encoding.ts'
 import type { SpeechReport } from './speech-job.ts'
 import { utteranceMs, wordsPerUtterance } from './speech-plan.ts'
 import { formatTable } from './table.ts'
@@ -10,6 +11,7 @@ export type Scale = { readonly sessions: number; readonly seconds: number }
 
 export type PartResult = {
   readonly part: PartName
+  readonly encoding: Encoding
   readonly scale: Scale
   readonly report: SpeechReport
   /** Memory of the gateway's process tree; the first sample precedes the sessions. */
@@ -28,8 +30,8 @@ export type PartResult = {
 const samplesForSlope = 24
 
 export function formatSpeechResult(result: PartResult): string {
-  const { part, report, scale } = result
-  const title = `${part}: ${scale.sessions} × ${scale.seconds} s`
+  const { part, encoding, report, scale } = result
+  const title = `${part}, ${encoding}: ${scale.sessions} × ${scale.seconds} s`
   const own = part === 'flood' ? floodRows(result) : liveRows(result)
   const table = formatTable(['what', title], [...own, ...gatewayRows(result)])
   return `\n${table}${report.faults.samples.map((sample) => `\n    ${sample}`).join('')}`
