@@ -4,6 +4,7 @@ import { type Access, authorize } from '#auth/guard.ts'
 import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import { type BodyLimits, readJsonBody } from '#http/body.ts'
+import { ClientSignal } from '#http/client-signal.ts'
 import { jsonType } from '#http/error-envelope.ts'
 import { idleTimeoutS, streamTimeoutS } from '#http/long-body.ts'
 import { type HttpMetrics, RouteMetrics } from '#http/metrics.ts'
@@ -106,9 +107,8 @@ function serve(
       // Receiving a body and generating a response may take long; their own deadlines apply.
       if (bodySpec !== undefined) server?.timeout(request, 0)
       const query = querySpec === undefined ? {} : readQuery(querySpec, searchOf(request.url))
-      const reading =
-        bodySpec?.kind === 'json' ? readBody(bodySpec, context, request, config) : undefined
-      const body = reading instanceof Promise ? await reading : reading
+      const body =
+        bodySpec?.kind === 'json' ? await readBody(bodySpec, context, request, config) : undefined
       const input = { params, query, body, context, request, set, server }
       const { trace } = exchange
       // Jobs continue the trace of the request that adds them.
@@ -154,6 +154,7 @@ type EndpointAccess = Access & { readonly needsToken: boolean }
 class RequestScope implements PublicContext {
   readonly exchange: Exchange
   readonly #request: Request
+  #signal: ClientSignal | null = null
 
   constructor(exchange: Exchange, request: Request) {
     this.exchange = exchange
@@ -168,8 +169,9 @@ class RequestScope implements PublicContext {
     return this.exchange.receivedAtMs
   }
 
-  get signal(): AbortSignal {
-    return this.#request.signal
+  get signal(): ClientSignal {
+    this.#signal ??= new ClientSignal(this.#request)
+    return this.#signal
   }
 
   get trace(): TraceContext | null {
@@ -244,15 +246,14 @@ function requireToken({ credential }: Principal): void {
   throw new AppError('jwt_required', tokenRequired)
 }
 
-/** The value, or a promise of it. */
 function readBody(
   { bytesMax, isOptional, read }: JsonBody<unknown>,
   { exchange }: PublicContext,
   request: Request,
   { limits, files }: MountDeps['config'],
-): unknown {
+): Promise<unknown> | undefined {
   if (isOptional && request.body === null) return undefined
-  const body = readJsonBody(
+  return readJsonBody(
     request,
     {
       requestBytesMax: Math.min(bytesMax, limits.requestBytesMax),
@@ -260,9 +261,8 @@ function readBody(
       gapMs: files.uploadGapMs,
       totalMs: files.uploadMs,
     },
-    exchange,
+    { exchange, read },
   )
-  return body instanceof Promise ? body.then(read) : read(body)
 }
 
 /** The only success status of an endpoint where that is not 200; otherwise null. */

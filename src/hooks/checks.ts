@@ -1,4 +1,5 @@
 import type { GenerationJob } from '#inference/inference.ts'
+import type { CancelSignal } from '#lib/cancellation.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { requestFields } from '#lib/request-context.ts'
@@ -119,7 +120,7 @@ export function createChecks(
 async function limited(
   check: Check,
   texts: readonly HookText[],
-  { hook, signal }: { hook: LoadedHook; signal: AbortSignal },
+  { hook, signal }: { hook: LoadedHook; signal: CancelSignal },
 ): Promise<Verdict> {
   const { controller, release } = followSignal(signal)
   const aborted = new Promise<never>((_, reject) => {
@@ -169,7 +170,7 @@ function callOf({ context, request, modelId, agentId, surface }: GenerationJob):
   }
 }
 
-function cancelled({ reason }: AbortSignal): AppError {
+function cancelled({ reason }: CancelSignal): AppError {
   return reason instanceof AppError
     ? reason
     : new AppError('client_closed', 'The client disconnected.')

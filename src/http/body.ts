@@ -1,7 +1,7 @@
 import { AppError } from '#lib/errors.ts'
 import type { Exchange } from '#lib/exchange.ts'
 import { bodyTooLarge, checkEncoding, decompressBody } from './content-encoding.ts'
-import { type BodyDeadlines, clientClosed, readEncodedBody, withinMs } from './long-body.ts'
+import { type BodyDeadlines, readEncodedBody, withinMs } from './long-body.ts'
 
 export type BodyLimits = { requestBytesMax: number; jsonDepthMax: number }
 
@@ -14,27 +14,28 @@ const longBodyBytes = 131_072
 const shortBodyBytes = 4_096
 
 /**
- * The JSON value of a request body, which may be compressed; a promise of it, unless the body arrived
- * with the head. The media type is ignored, because clients get it wrong.
+ * What `read` makes of the JSON value of a request body, which may be compressed. The media type is
+ * ignored, because clients get it wrong.
  *
  * Throws or rejects with `request_too_large` (before reading, if `content-length` says so), `malformed_json`,
  * `invalid_request` for JSON nested too deep, `client_closed` if the client disconnects,
- * `request_timeout` past a deadline, and the errors of `decompressBody`.
+ * `request_timeout` past a deadline, and the errors of `decompressBody` and of `read`.
  */
-export function readJsonBody(
+export function readJsonBody<T>(
   request: Request,
   limits: BodyLimits & BodyDeadlines,
-  exchange?: Pick<Exchange, 'addBytesIn'>,
-): unknown {
+  { exchange, read }: { exchange?: Pick<Exchange, 'addBytesIn'>; read: (value: unknown) => T },
+): Promise<T> {
   const encoding = request.headers.get('content-encoding') ?? 'identity'
   checkEncoding(encoding)
-  const received = readBytes(request, limits)
-  if (received instanceof Promise || encoding !== 'identity') {
-    return readLater(received, { encoding, limits, exchange })
-  }
-  exchange?.addBytesIn(received.length)
-  requireContent(received, limits)
-  return parseText(decodeBytes(received), 'The request body')
+  return readBytes(request, limits).then((received) => {
+    exchange?.addBytesIn(received.length)
+    if (encoding === 'identity' && received.length <= longBodyBytes) {
+      requireContent(received, limits)
+      return read(parseText(decodeBytes(received), 'The request body'))
+    }
+    return readLongJson(received, encoding, limits).then(read)
+  })
 }
 
 /** The bytes of a request body, decompressed. Rejects like `readJsonBody`. */
@@ -47,22 +48,16 @@ export async function readRawBody(
   return decompressBody(await readBytes(request, limits), encoding, limits.requestBytesMax)
 }
 
-async function readLater(
-  reading: Uint8Array | Promise<Uint8Array>,
-  {
-    encoding,
-    limits,
-    exchange,
-  }: { encoding: string; limits: BodyLimits; exchange: Pick<Exchange, 'addBytesIn'> | undefined },
+async function readLongJson(
+  received: Uint8Array,
+  encoding: string,
+  limits: BodyLimits,
 ): Promise<unknown> {
-  const received = await reading
-  exchange?.addBytesIn(received.length)
   const bytes = await decompressBody(received, encoding, limits.requestBytesMax)
-  const isLong = bytes.length > longBodyBytes
   requireContent(bytes, limits)
-  if (isLong) await yieldToEventLoop()
+  await yieldToEventLoop()
   const value = parseText(decodeBytes(bytes), 'The request body')
-  if (isLong) await yieldToEventLoop()
+  await yieldToEventLoop()
   return value
 }
 
@@ -93,29 +88,14 @@ export function readJsonText(
 function readBytes(
   request: Request,
   limits: Pick<BodyLimits, 'requestBytesMax'> & BodyDeadlines,
-): Uint8Array | Promise<Uint8Array> {
-  const { requestBytesMax } = limits
+): Promise<Uint8Array> {
+  const { requestBytesMax, gapMs, totalMs } = limits
   const contentLength = request.headers.get('content-length')
   if (Number(contentLength) > requestBytesMax) throw bodyTooLarge(requestBytesMax)
   if (contentLength === null || Number(contentLength) > shortBodyBytes) {
-    return request.body === null ? new Uint8Array(0) : readChunks(request, limits)
+    return readChunks(request, limits)
   }
-  const reading = request.arrayBuffer()
-  // It mostly arrived with the head, and then needs no deadline.
-  const arrived = Bun.peek.status(reading) === 'fulfilled' ? Bun.peek(reading) : reading
-  return arrived instanceof Promise ? readShort(request, arrived, limits) : new Uint8Array(arrived)
-}
-
-async function readShort(
-  request: Request,
-  reading: Promise<ArrayBuffer>,
-  { gapMs, totalMs }: BodyDeadlines,
-): Promise<Uint8Array> {
-  try {
-    return new Uint8Array(await withinMs(Math.min(gapMs, totalMs), reading))
-  } catch (cause) {
-    throw request.signal.aborted ? clientClosed(cause) : cause
-  }
+  return withinMs(Math.min(gapMs, totalMs), request.bytes(), request)
 }
 
 async function readChunks(

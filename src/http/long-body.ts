@@ -55,30 +55,62 @@ export async function* readEncodedBody(
   try {
     for (;;) {
       const remainingMs = Math.max(0, endsAt - performance.now())
-      const { done, value } = await withinMs(Math.min(gapMs, remainingMs), reader.read())
+      const { done, value } = await withinMs(Math.min(gapMs, remainingMs), reader.read(), request)
       isComplete = done
       if (done) return
       yield value
     }
-  } catch (cause) {
-    throw request.signal.aborted ? clientClosed(cause) : cause
   } finally {
     if (!isComplete) void reader.cancel().catch(() => {})
   }
 }
 
-/** Throws `request_timeout` past the limit. */
-export async function withinMs<T>(limitMs: number, read: Promise<T>): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(bodyTimeout()), limitMs)
-  try {
-    return await Promise.race([read, promise])
-  } finally {
-    clearTimeout(timer)
-  }
+/** The most by which a body may outlast its limit. */
+const sweepMs = 250
+
+type BodyWait = { readonly endsAt: number; readonly expire: () => void }
+
+/** Nearly every body arrives right after its head, so that all of them share a timer. */
+const waits = new Set<BodyWait>()
+let isSweeping = false
+
+function sweep(): void {
+  const now = performance.now()
+  for (const wait of waits) if (wait.endsAt <= now) wait.expire()
+  isSweeping = waits.size > 0
+  if (isSweeping) setTimeout(sweep, sweepMs)
 }
 
-export function clientClosed(cause: unknown): AppError {
+function startSweeping(): void {
+  if (isSweeping) return
+  isSweeping = true
+  setTimeout(sweep, sweepMs)
+}
+
+/** Rejects with `request_timeout` past the limit, and with `client_closed` if the client disconnects. */
+export function withinMs<T>(limitMs: number, reading: Promise<T>, request: Request): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const expire = () => {
+      waits.delete(wait)
+      reject(bodyTimeout())
+    }
+    const wait = { endsAt: performance.now() + limitMs, expire }
+    waits.add(wait)
+    startSweeping()
+    reading.then(
+      (read) => {
+        waits.delete(wait)
+        resolve(read)
+      },
+      (cause) => {
+        waits.delete(wait)
+        reject(request.signal.aborted ? clientClosed(cause) : cause)
+      },
+    )
+  })
+}
+
+function clientClosed(cause: unknown): AppError {
   const sentence = 'The client disconnected while sending the request body.'
   return new AppError('client_closed', sentence, { cause })
 }

@@ -1,3 +1,4 @@
+import type { CancelSignal } from '#lib/cancellation.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
@@ -20,8 +21,8 @@ export class Steering {
 
   /** Runs a generation that can be interrupted; called at most once. */
   run(
-    generate: (signal: AbortSignal) => EventBatches,
-    { signal, request }: { signal: AbortSignal; request: GenerationRequest },
+    generate: (signal: CancelSignal) => EventBatches,
+    { signal, request }: { signal: CancelSignal; request: GenerationRequest },
   ): EventBatches {
     this.#batches = new SteerableBatches(generate, signal, request)
     if (this.#isInterrupted) this.#batches.interrupt()
@@ -46,8 +47,8 @@ class SteerableBatches extends PullIterator<EventBatch> implements Subscriber<Ev
   #isClosed = false
 
   constructor(
-    generate: (signal: AbortSignal) => EventBatches,
-    signal: AbortSignal,
+    generate: (signal: CancelSignal) => EventBatches,
+    signal: CancelSignal,
     request: GenerationRequest,
   ) {
     super()

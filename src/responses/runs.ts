@@ -3,6 +3,7 @@ import type { Database } from '#db/client.ts'
 import type { EventBatch } from '#inference/events.ts'
 import type { EventBatches } from '#inference/inference.ts'
 import type { Jobs } from '#jobs/jobs.ts'
+import type { CancelSignal } from '#lib/cancellation.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -29,7 +30,7 @@ export type ResponseMessage =
 export type RunPlan = {
   readonly head: ResponseHead
   readonly renderer: FrameRenderer
-  generate(signal: AbortSignal): EventBatches
+  generate(signal: CancelSignal): EventBatches
 }
 
 /** Renders the events of one run as frames; implemented by the surface. */

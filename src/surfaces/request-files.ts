@@ -6,6 +6,7 @@ import type { ContentPart, GenerationRequest, InlineFile } from '#inference/requ
 import { countChars } from '#inference/token-estimate.ts'
 import type { Target } from '#inference/upstream.ts'
 import { readDataUrl } from '#lib/data-url.ts'
+import { toAbortSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestContext } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
@@ -113,7 +114,7 @@ async function loadPart(
   const canSee = capabilities.includes('vision')
   if (isImage(mimeType) && canSee) return [imagePart(mimeType, await file.base64())]
   const { open, ...content } = file.content()
-  const { signal } = context.context
+  const signal = toAbortSignal(context.context.signal)
   const document = await deps.documents.read({ name, mimeType, ...content }, open, {
     signal,
     pageImages: canSee,

@@ -3,6 +3,7 @@ import { readJsonBody } from '#http/body.ts'
 import { AppError } from '#lib/errors.ts'
 
 const limits = { requestBytesMax: 100_000, jsonDepthMax: 128, gapMs: 10_000, totalMs: 10_000 }
+const asParsed = (value: unknown) => value
 
 /** The result of `readJsonBody`: the value, or the error that it threw. */
 type Outcome = { value: unknown } | { error: unknown }
@@ -22,7 +23,7 @@ beforeAll(() => {
     port: 0,
     hostname: '127.0.0.1',
     async fetch(request) {
-      const reading = (async () => readJsonBody(request, limits))()
+      const reading = (async () => readJsonBody(request, limits, { read: asParsed }))()
       arrived.resolve()
       try {
         outcome.resolve({ value: await reading })
@@ -269,7 +270,9 @@ test('other work is served while a body of megabytes is parsed', async () => {
   const body = JSON.stringify(value)
   const headers = { 'content-length': String(body.length) }
   const request = new Request('http://sluice/', { method: 'POST', headers, body })
-  expect(await readJsonBody(request, { ...limits, requestBytesMax: 4_000_000 })).toEqual(value)
+  expect(
+    await readJsonBody(request, { ...limits, requestBytesMax: 4_000_000 }, { read: asParsed }),
+  ).toEqual(value)
   clearImmediate(next)
   expect(turns).toBeGreaterThan(1)
 })
