@@ -1,4 +1,5 @@
 import { AppError } from '#lib/errors.ts'
+import { beginLimit, endLimit } from '#lib/shared-limit.ts'
 
 export type BodyDeadlines = {
   /** The longest pause between two chunks. */
@@ -65,45 +66,17 @@ export async function* readEncodedBody(
   }
 }
 
-/** The most by which a body may outlast its limit. */
-const sweepMs = 250
-
-type BodyWait = { readonly endsAt: number; readonly expire: () => void }
-
-/** Nearly every body arrives right after its head, so that all of them share a timer. */
-const waits = new Set<BodyWait>()
-let isSweeping = false
-
-function sweep(): void {
-  const now = performance.now()
-  for (const wait of waits) if (wait.endsAt <= now) wait.expire()
-  isSweeping = waits.size > 0
-  if (isSweeping) setTimeout(sweep, sweepMs)
-}
-
-function startSweeping(): void {
-  if (isSweeping) return
-  isSweeping = true
-  setTimeout(sweep, sweepMs)
-}
-
 /** Rejects with `request_timeout` past the limit, and with `client_closed` if the client disconnects. */
 export function withinMs<T>(limitMs: number, reading: Promise<T>, request: Request): Promise<T> {
   return new Promise((resolve, reject) => {
-    const expire = () => {
-      waits.delete(wait)
-      reject(bodyTimeout())
-    }
-    const wait = { endsAt: performance.now() + limitMs, expire }
-    waits.add(wait)
-    startSweeping()
+    const limit = beginLimit(limitMs, () => reject(bodyTimeout()))
     reading.then(
       (read) => {
-        waits.delete(wait)
+        endLimit(limit)
         resolve(read)
       },
       (cause) => {
-        waits.delete(wait)
+        endLimit(limit)
         reject(request.signal.aborted ? clientClosed(cause) : cause)
       },
     )

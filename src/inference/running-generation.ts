@@ -1,6 +1,7 @@
 import { Watchdog } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { consume, type Failure, PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
+import { beginLimit, endLimit, type SharedLimit } from '#lib/shared-limit.ts'
 import {
   type EventBatch,
   endOfBlock,
@@ -41,7 +42,7 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
   /** From the first pull until the end. */
   #call: OpenCall | null = null
   readonly #watchdog: Watchdog
-  #totalTimer: Timer | undefined
+  #total: SharedLimit | null = null
   /** Set after the first output. */
   #batches: AsyncIterator<EventBatch> | null = null
   #lastEvent: GenerationEvent | undefined
@@ -122,7 +123,7 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
     }
     const call = new OpenCall('generate', job.request.model, job)
     this.#call = call
-    this.#totalTimer = setTimeout(() => this.abort(totalTimeout(totalMs)), totalMs)
+    this.#total = beginLimit(totalMs, () => this.abort(totalTimeout(totalMs)))
     this.#admit(call)
   }
 
@@ -226,7 +227,7 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
 
   #release() {
     this.#watchdog.stop()
-    clearTimeout(this.#totalTimer)
+    if (this.#total !== null) endLimit(this.#total)
     this.#admission.leave(this)
   }
 }

@@ -1,3 +1,4 @@
+import { cachedByKey, cachedLatest } from '#lib/cached-by-key.ts'
 import { asRecord, parseJson } from '#lib/json.ts'
 import type { Sealer } from './sealer.ts'
 
@@ -30,7 +31,17 @@ export type ReasoningSeal = {
   open(sealed: string): SealedReasoning | null
 }
 
-export function createSeals(sealer: Sealer, ownerId: string): Seals {
+export function sealsOf(sealer: Sealer, ownerId: string): Seals {
+  return sealsByOwner(sealer)(ownerId)
+}
+
+/** Every request has them, and few of them use any. */
+const ownersMax = 1_000
+const sealsByOwner = cachedByKey((sealer: Sealer) =>
+  cachedLatest(ownersMax, (ownerId: string) => createSeals(sealer, ownerId)),
+)
+
+function createSeals(sealer: Sealer, ownerId: string): Seals {
   const textSeal = (purpose: 'compaction' | 'search'): TextSeal => ({
     seal: (plain) => sealer.seal(purpose, ownerId, plain),
     open: (sealed) => sealer.open(purpose, ownerId, sealed),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '#lib/errors.ts'
 import { createSealerOf, type Sealer } from '#sealing/sealer.ts'
-import { createSeals } from '#sealing/seals.ts'
+import { sealsOf } from '#sealing/seals.ts'
 
 const [first, second, third] = ['first', 'second', 'third'].map(
   (name) => `the ${name} secret of a test, long enough`,
@@ -100,9 +100,9 @@ describe('sealed reasoning', () => {
     { text: '', payload: 'gAAA', maker: 'native/model' },
     { text: 'Hm.', payload: 'gAAA', maker: 'native/model' },
   ])('opens to the sealed value: %j', (reasoning) => {
-    const seal = createSeals(sealer, 'alice').reasoning
+    const seal = sealsOf(sealer, 'alice').reasoning
     expect(seal.open(seal.seal(reasoning))).toEqual(reasoning)
-    expect(() => createSeals(sealer, 'bob').reasoning.open(seal.seal(reasoning))).toThrow()
+    expect(() => sealsOf(sealer, 'bob').reasoning.open(seal.seal(reasoning))).toThrow()
     expect(seal.open('gAAA')).toBeNull()
   })
 })

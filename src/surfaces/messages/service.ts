@@ -26,7 +26,7 @@ import { asRecord } from '#lib/json.ts'
 import { type RequestContext, withSignal } from '#lib/request-context.ts'
 import type { ModelResolver } from '#models/model-resolver.ts'
 import type { Sealer } from '#sealing/sealer.ts'
-import { createSeals } from '#sealing/seals.ts'
+import { sealsOf } from '#sealing/seals.ts'
 import { logIgnored } from '#surfaces/log-ignored.ts'
 import { planNative, searchesHere } from '#surfaces/native-tools.ts'
 import { holdsFiles, type RequestFiles } from '#surfaces/request-files.ts'
@@ -71,7 +71,7 @@ export type MessageService = ReturnType<typeof createMessageService>
 export function createMessageService(deps: MessageServiceDeps) {
   const parseContextOf = ({ context, headers }: MessageRequest): ParseContext => ({
     limits: deps.config.limits,
-    seals: createSeals(deps.sealer, context.principal.userId),
+    seals: sealsOf(deps.sealer, context.principal.userId),
     headers,
   })
   const { tokenCounter, config } = deps

@@ -7,7 +7,7 @@ import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Conversation, Conversations } from '#responses/conversation-store.ts'
 import type { StoredItem } from '#responses/response.ts'
 import type { Sealer } from '#sealing/sealer.ts'
-import { createSeals } from '#sealing/seals.ts'
+import { sealsOf } from '#sealing/seals.ts'
 import { conversationFull } from '#surfaces/generation-errors.ts'
 import { type HistorySources, noHistory, referencedIds } from './history.ts'
 import {
@@ -207,7 +207,7 @@ async function resolveItems(
   const referable = ids.length === 0 ? noHistory.referable : await responses.findItems(ownerId, ids)
   return parseNewItems(values, {
     history: { items: existing, referable },
-    seals: createSeals(sealer, ownerId),
+    seals: sealsOf(sealer, ownerId),
     itemsMax: config.limits.inputItemsMax,
   })
 }

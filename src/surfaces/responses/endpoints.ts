@@ -9,7 +9,7 @@ import { asRecord } from '#lib/json.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Limits } from '#limits/admission.ts'
 import type { Sealer } from '#sealing/sealer.ts'
-import { createSeals } from '#sealing/seals.ts'
+import { sealsOf } from '#sealing/seals.ts'
 import { conversationFull, upstreamErrors } from '#surfaces/generation-errors.ts'
 import {
   tokenCountDescription,
@@ -139,7 +139,7 @@ Nothing is stored.`,
       errors: generationErrors,
       async handle({ body, context }) {
         const resolved = await service.resolve(compactFields(body), context)
-        const { compaction } = createSeals(deps.sealer, context.principal.userId)
+        const { compaction } = sealsOf(deps.sealer, context.principal.userId)
         const { questions, sealed, usage } = await compactContext(
           { summarise: deps.inference.generate, seal: compaction },
           {

@@ -22,7 +22,7 @@ import type { ResponseRuns, RunPlan } from '#responses/runs.ts'
 import type { ResponseHead } from '#responses/stored.ts'
 import type { Collections } from '#retrieval/collections/create-collections.ts'
 import type { Sealer } from '#sealing/sealer.ts'
-import { createSeals } from '#sealing/seals.ts'
+import { sealsOf } from '#sealing/seals.ts'
 import { logIgnored } from '#surfaces/log-ignored.ts'
 import { planNative, searchesHere, type WebSearchConfig } from '#surfaces/native-tools.ts'
 import { holdsFiles, type RequestFiles } from '#surfaces/request-files.ts'
@@ -192,7 +192,7 @@ async function planResponse(
   const history = refersToHistory(historyRequest)
     ? await loadHistory(deps.history, { ownerId, request: historyRequest, memory: turn })
     : noHistory
-  const seals = createSeals(deps.sealer, ownerId)
+  const seals = sealsOf(deps.sealer, ownerId)
   const parseContext = { limits, history, seals }
   const asSent = parseCreateResponse(body, parseContext)
   const { echo } = asSent

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { createSealerOf } from '#sealing/sealer.ts'
-import { createSeals } from '#sealing/seals.ts'
+import { sealsOf } from '#sealing/seals.ts'
 import { testSeals } from '#test/support/sealing.ts'
 import {
   assistant,
@@ -66,7 +66,7 @@ describe('thinking', () => {
 
   test('signed by another service, or altered, is ignored', () => {
     const own = seal({ text: 'Hm.', payload: null, maker: null })
-    const other = createSeals(createSealerOf(['another-secret-for-tests-of-seals-01']), 'owner')
+    const other = sealsOf(createSealerOf(['another-secret-for-tests-of-seals-01']), 'owner')
     const foreign = other.reasoning.seal({ text: 'Hm.', payload: null, maker: null })
     const broken = [`${own.slice(0, -4)}AAAA`, foreign, 'EqQBCkgIARABGAIiQL8aSomething', 'x']
     for (const signature of broken) {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { createSealerOf } from '#sealing/sealer.ts'
-import { createSeals } from '#sealing/seals.ts'
+import { sealsOf } from '#sealing/seals.ts'
 import { type Compaction, writeCompaction } from '#surfaces/responses/compacted-context.ts'
 import { testSeals } from '#test/support/sealing.ts'
 import { context, expectInvalid, parse, refusalOf } from './parsing.ts'
@@ -87,7 +87,7 @@ describe('a compaction that is refused', () => {
   const reasoning = testSeals.reasoning.seal({ text: 'Hm.', payload: null, maker: null })
   test.each([
     ['altered', `${ours.slice(0, -4)}AAAA`],
-    ['of another user', createSeals(sealer, 'somebody else').compaction.seal(plainOf({}))],
+    ['of another user', sealsOf(sealer, 'somebody else').compaction.seal(plainOf({}))],
     ['sealed for another purpose', reasoning],
     ['of another service', 'gAAAAABpM0Yj'],
     ['sealed by the gateway, but not a compaction', testSeals.compaction.seal('{}')],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { createSealerOf } from '#sealing/sealer.ts'
-import { createSeals } from '#sealing/seals.ts'
+import { sealsOf } from '#sealing/seals.ts'
 import { testSeals } from '#test/support/sealing.ts'
 import { parse, refusalOf } from './parsing.ts'
 
@@ -47,7 +47,7 @@ describe('replayed encrypted reasoning', () => {
   test('that was altered, or belongs to another user, is refused', () => {
     const ours = seal({ text: 'Hm.', payload: null, maker: null })
     const sealer = createSealerOf(['a-secret-for-tests-of-seals-0123456'])
-    const theirs = createSeals(sealer, 'somebody else').reasoning.seal({
+    const theirs = sealsOf(sealer, 'somebody else').reasoning.seal({
       text: 'Hm.',
       payload: null,
       maker: null,
