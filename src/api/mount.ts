@@ -4,7 +4,6 @@ import { type Access, authorize } from '#auth/guard.ts'
 import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import { type BodyLimits, readJsonBody } from '#http/body.ts'
-import { ClientSignal } from '#http/client-signal.ts'
 import { jsonType } from '#http/error-envelope.ts'
 import { idleTimeoutS, streamTimeoutS } from '#http/long-body.ts'
 import { type HttpMetrics, RouteMetrics } from '#http/metrics.ts'
@@ -154,7 +153,6 @@ type EndpointAccess = Access & { readonly needsToken: boolean }
 class RequestScope implements PublicContext {
   readonly exchange: Exchange
   readonly #request: Request
-  #signal: ClientSignal | null = null
 
   constructor(exchange: Exchange, request: Request) {
     this.exchange = exchange
@@ -169,9 +167,8 @@ class RequestScope implements PublicContext {
     return this.exchange.receivedAtMs
   }
 
-  get signal(): ClientSignal {
-    this.#signal ??= new ClientSignal(this.#request)
-    return this.#signal
+  get signal(): AbortSignal {
+    return this.#request.signal
   }
 
   get trace(): TraceContext | null {

@@ -1,5 +1,4 @@
 import type { GenerationJob } from '#inference/inference.ts'
-import type { CancelSignal } from '#lib/cancellation.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { requestFields } from '#lib/request-context.ts'
@@ -120,7 +119,7 @@ export function createChecks(
 async function limited(
   check: Check,
   texts: readonly HookText[],
-  { hook, signal }: { hook: LoadedHook; signal: CancelSignal },
+  { hook, signal }: { hook: LoadedHook; signal: AbortSignal },
 ): Promise<Verdict> {
   const { controller, release } = followSignal(signal)
   const aborted = new Promise<never>((_, reject) => {
@@ -170,7 +169,7 @@ function callOf({ context, request, modelId, agentId, surface }: GenerationJob):
   }
 }
 
-function cancelled({ reason }: CancelSignal): AppError {
+function cancelled({ reason }: AbortSignal): AppError {
   return reason instanceof AppError
     ? reason
     : new AppError('client_closed', 'The client disconnected.')

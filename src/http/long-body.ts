@@ -1,5 +1,4 @@
 import { AppError } from '#lib/errors.ts'
-import { beginLimit, endLimit } from '#lib/shared-limit.ts'
 
 export type BodyDeadlines = {
   /** The longest pause between two chunks. */
@@ -69,14 +68,14 @@ export async function* readEncodedBody(
 /** Rejects with `request_timeout` past the limit, and with `client_closed` if the client disconnects. */
 export function withinMs<T>(limitMs: number, reading: Promise<T>, request: Request): Promise<T> {
   return new Promise((resolve, reject) => {
-    const limit = beginLimit(limitMs, () => reject(bodyTimeout()))
+    const timer = setTimeout(() => reject(bodyTimeout()), limitMs)
     reading.then(
       (read) => {
-        endLimit(limit)
+        clearTimeout(timer)
         resolve(read)
       },
       (cause) => {
-        endLimit(limit)
+        clearTimeout(timer)
         reject(request.signal.aborted ? clientClosed(cause) : cause)
       },
     )

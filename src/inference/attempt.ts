@@ -2,7 +2,6 @@ import type { Cancellation } from '#lib/cancellation.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import type { RequestContext } from '#lib/request-context.ts'
-import { beginLimit, endLimit } from '#lib/shared-limit.ts'
 import type { InferenceDeps } from './inference.ts'
 import type { Slot } from './routing/slot.ts'
 import type { RequestIdentity } from './transport.ts'
@@ -29,7 +28,7 @@ export async function runAttempt<T>(
   const { model } = slot.target
   slot.cancellation = signal
   const expire = () => signal.abort(firstEventTimeout(limitMs))
-  const limit = streamed ? beginLimit(limitMs, expire) : null
+  const timer = streamed ? setTimeout(expire, limitMs) : undefined
   try {
     const context: AdapterContext = {
       upstream,
@@ -49,7 +48,7 @@ export async function runAttempt<T>(
     slot.end(failure)
     throw failure
   } finally {
-    if (limit !== null) endLimit(limit)
+    clearTimeout(timer)
   }
 }
 

@@ -1,7 +1,6 @@
 import { Watchdog } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { consume, type Failure, PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
-import { beginLimit, endLimit, type SharedLimit } from '#lib/shared-limit.ts'
 import {
   type EventBatch,
   endOfBlock,
@@ -42,7 +41,7 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
   /** From the first pull until the end. */
   #call: OpenCall | null = null
   readonly #watchdog: Watchdog
-  #total: SharedLimit | null = null
+  #totalTimer: Timer | undefined
   /** Set after the first output. */
   #batches: AsyncIterator<EventBatch> | null = null
   #lastEvent: GenerationEvent | undefined
@@ -123,7 +122,7 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
     }
     const call = new OpenCall('generate', job.request.model, job)
     this.#call = call
-    this.#total = beginLimit(totalMs, () => this.abort(totalTimeout(totalMs)))
+    this.#totalTimer = setTimeout(() => this.abort(totalTimeout(totalMs)), totalMs)
     this.#admit(call)
   }
 
@@ -227,7 +226,7 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
 
   #release() {
     this.#watchdog.stop()
-    if (this.#total !== null) endLimit(this.#total)
+    clearTimeout(this.#totalTimer)
     this.#admission.leave(this)
   }
 }

@@ -1,4 +1,3 @@
-import type { CancelSignal } from '#lib/cancellation.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
@@ -21,8 +20,8 @@ export class Steering {
 
   /** Runs a generation that can be interrupted; called at most once. */
   run(
-    generate: (signal: CancelSignal) => EventBatches,
-    { signal, request }: { signal: CancelSignal; request: GenerationRequest },
+    generate: (signal: AbortSignal) => EventBatches,
+    { signal, request }: { signal: AbortSignal; request: GenerationRequest },
   ): EventBatches {
     this.#batches = new SteerableBatches(generate, signal, request)
     if (this.#isInterrupted) this.#batches.interrupt()
@@ -47,8 +46,8 @@ class SteerableBatches extends PullIterator<EventBatch> implements Subscriber<Ev
   #isClosed = false
 
   constructor(
-    generate: (signal: CancelSignal) => EventBatches,
-    signal: CancelSignal,
+    generate: (signal: AbortSignal) => EventBatches,
+    signal: AbortSignal,
     request: GenerationRequest,
   ) {
     super()

@@ -1,7 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { withNulls } from '#api/described.ts'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
-import { toAbortSignal } from '#lib/deadline.ts'
 import { actingPrincipal } from '#lib/request-context.ts'
 import type { Installer } from './create-installer.ts'
 import { modelExample } from './model-endpoints.ts'
@@ -51,11 +50,7 @@ downloads on one machine only.`,
     },
     errors: startErrors,
     async handle({ body, context, set }) {
-      const started = await downloads.start(
-        actingPrincipal(context),
-        body,
-        toAbortSignal(context.signal),
-      )
+      const started = await downloads.start(actingPrincipal(context), body, context.signal)
       if (started.kind === 'installed') {
         const model = renderModel(started.model, await models.usesOf(started.model.name))
         return { status: 'already_installed', model }

@@ -42,10 +42,6 @@ export class Cancellation implements CancelSignal {
     if (this.aborted) throw this.reason
   }
 
-  get hasListeners(): boolean {
-    return this.#listeners.length > 0
-  }
-
   addEventListener(_type: 'abort', listener: () => void) {
     this.#listeners = this.#listeners.length === 0 ? [listener] : [...this.#listeners, listener]
   }

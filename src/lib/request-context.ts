@@ -1,4 +1,3 @@
-import type { CancelSignal } from './cancellation.ts'
 import type { Exchange } from './exchange.ts'
 import { newId } from './id.ts'
 import { type TraceContext, traceIdOf } from './trace.ts'
@@ -50,7 +49,7 @@ export type RequestContext<P extends RequestPrincipal = RequestPrincipal> = {
   /** `performance.now()` when the request arrived. */
   readonly receivedAtMs: number
   /** Aborted when the client disconnects or the server cancels the request. */
-  readonly signal: CancelSignal
+  readonly signal: AbortSignal
 }
 
 /** The principal of a change, which the audit log records with its request. */
@@ -117,7 +116,7 @@ export function createBackgroundContext(
 /** The same context with this signal. The properties of a context may be getters. */
 export function withSignal<P extends RequestPrincipal>(
   context: RequestContext<P>,
-  signal: CancelSignal,
+  signal: AbortSignal,
 ): RequestContext<P> {
   if (context.signal === signal) return context
   const { requestId, principal, keyId, trace, exchange, priority, receivedAtMs } = context

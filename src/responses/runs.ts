@@ -3,7 +3,6 @@ import type { Database } from '#db/client.ts'
 import type { EventBatch } from '#inference/events.ts'
 import type { EventBatches } from '#inference/inference.ts'
 import type { Jobs } from '#jobs/jobs.ts'
-import type { CancelSignal } from '#lib/cancellation.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -30,7 +29,7 @@ export type ResponseMessage =
 export type RunPlan = {
   readonly head: ResponseHead
   readonly renderer: FrameRenderer
-  generate(signal: CancelSignal): EventBatches
+  generate(signal: AbortSignal): EventBatches
 }
 
 /** Renders the events of one run as frames; implemented by the surface. */

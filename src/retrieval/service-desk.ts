@@ -1,7 +1,6 @@
 import { builtInOwnerId } from '#agents/agents.ts'
 import type { Agents } from '#agents/store.ts'
 import type { Transaction } from '#db/client.ts'
-import { toAbortSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import {
   createBackgroundContext,
@@ -53,7 +52,7 @@ export function createServiceDesk({
         embeddingModel: null,
         folderId: null,
       }
-      const background = createBackgroundContext(toAbortSignal(context.signal), owner)
+      const background = createBackgroundContext(context.signal, owner)
       const creating = collections.create(background, collection)
       await creating.catch((error: unknown) => {
         // Another change was faster.

@@ -6,7 +6,6 @@ import type { ContentPart, GenerationRequest, InlineFile } from '#inference/requ
 import { countChars } from '#inference/token-estimate.ts'
 import type { Target } from '#inference/upstream.ts'
 import { readDataUrl } from '#lib/data-url.ts'
-import { toAbortSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestContext } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
@@ -114,7 +113,7 @@ async function loadPart(
   const canSee = capabilities.includes('vision')
   if (isImage(mimeType) && canSee) return [imagePart(mimeType, await file.base64())]
   const { open, ...content } = file.content()
-  const signal = toAbortSignal(context.context.signal)
+  const { signal } = context.context
   const document = await deps.documents.read({ name, mimeType, ...content }, open, {
     signal,
     pageImages: canSee,

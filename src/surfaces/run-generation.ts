@@ -1,7 +1,6 @@
 import type { FrameSource } from '#http/event-stream.ts'
 import type { EventBatch } from '#inference/events.ts'
 import type { EventBatches } from '#inference/inference.ts'
-import type { CancelSignal } from '#lib/cancellation.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { consume } from '#lib/pull-iterator.ts'
@@ -18,7 +17,7 @@ type Renderer<Result> = {
 }
 
 type RunGenerationOptions<Result> = {
-  generate: (signal: CancelSignal) => EventBatches
+  generate: (signal: AbortSignal) => EventBatches
   renderer: Renderer<Result>
   context: Pick<RequestContext, 'requestId' | 'signal'>
   log: Pick<Log, 'error'>

@@ -1,7 +1,6 @@
 import type { Principal } from '#auth/principal.ts'
 import type { Transaction } from '#db/client.ts'
 import type { Jobs } from '#jobs/jobs.ts'
-import { toAbortSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import type { Page, PageRequest } from '#lib/page.ts'
@@ -155,12 +154,7 @@ export function createWebhooks(deps: WebhooksDeps) {
         const { ageMaxS } = config.webhooks
         const delivery = newDelivery({ endpointId: id, eventId, type, payload, at, ageMaxS })
         await deliveries.insertTest(delivery)
-        const { attempt, error } = await sendOnce(
-          deps,
-          endpoint,
-          delivery,
-          toAbortSignal(caller.signal),
-        )
+        const { attempt, error } = await sendOnce(deps, endpoint, delivery, caller.signal)
         await recordTest(delivery, attempt)
         if (attempt.status_code === null) throw error ?? new Error('an attempt without outcome')
         return attempt.status_code

@@ -3,7 +3,6 @@ import fc from 'fast-check'
 import type { EventBatch, GenerationEvent } from '#inference/events.ts'
 import type { EventBatches } from '#inference/inference.ts'
 import { Steering } from '#inference/steering.ts'
-import type { CancelSignal } from '#lib/cancellation.ts'
 import { AppError } from '#lib/errors.ts'
 import { makeRequest } from '#test/support/generation.ts'
 import { createGrammar } from '#test/support/grammar.ts'
@@ -80,7 +79,7 @@ const world = fc.record({
 /** A generation like those of upstreams, which notices an abort while it waits. */
 function startGeneration(batches: readonly EventBatch[], ending: Ending) {
   const state = { isReturned: false, isAborted: false, emitted: 0 }
-  const generate = (signal: CancelSignal): EventBatches => {
+  const generate = (signal: AbortSignal): EventBatches => {
     signal.addEventListener('abort', () => {
       state.isAborted = true
     })

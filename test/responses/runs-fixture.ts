@@ -3,7 +3,6 @@ import type { Config } from '#config/schema.ts'
 import { type Database, openDatabase } from '#db/client.ts'
 import type { EventBatch } from '#inference/events.ts'
 import { createJobs } from '#jobs/jobs.ts'
-import type { CancelSignal } from '#lib/cancellation.ts'
 import { newId } from '#lib/id.ts'
 import type { Frames } from '#responses/frame-stream.ts'
 import type { ResponseObject } from '#responses/response.ts'
@@ -179,14 +178,14 @@ export type ControlledGeneration = {
   /** Throws in the generation. */
   break(error: unknown): void
   taken(): number
-  signal(): CancelSignal | undefined
+  signal(): AbortSignal | undefined
 }
 
 export function controlledGeneration(): ControlledGeneration {
   const given: (EventBatch | { broken: unknown })[] = []
   let wake = () => {}
   let taken = 0
-  let handed: CancelSignal | undefined
+  let handed: AbortSignal | undefined
   const add = (...next: typeof given) => {
     given.push(...next)
     wake()

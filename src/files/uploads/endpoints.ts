@@ -4,7 +4,6 @@ import { idExample } from '#api/shapes.ts'
 import type { Receiver } from '#files/content/receive.ts'
 import { uploadErrors } from '#files/content/upload-endpoints.ts'
 import { invalidName, tooManyFiles } from '#files/record.ts'
-import { toAbortSignal } from '#lib/deadline.ts'
 import { actingPrincipal } from '#lib/request-context.ts'
 import { unknownField } from '#lib/unprocessable.ts'
 import {
@@ -114,7 +113,7 @@ announced size together. After a failure the upload is still pending; a repeated
         too_many_streams,
       },
       handle: ({ params, body, context }) =>
-        uploads.complete(actingPrincipal(context), params.id, body, toAbortSignal(context.signal)),
+        uploads.complete(actingPrincipal(context), params.id, body, context.signal),
     }),
     endpoint({
       method: 'POST',

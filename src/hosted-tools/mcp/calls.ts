@@ -1,6 +1,5 @@
 import type { HostedToolItem } from '#inference/events.ts'
 import type { HostedCall, HostedOutcome } from '#inference/tool-loop/hosted-tools.ts'
-import { toAbortSignal } from '#lib/deadline.ts'
 import { newId } from '#lib/id.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
 import { errorText } from './call-error.ts'
@@ -44,13 +43,13 @@ export function callTool({ label, name, session, requestId, findTool }: ToolCall
     stages: ['in_progress'],
     begin,
     async run(args, { signal }) {
-      const tool = await findTool(toAbortSignal(signal))
+      const tool = await findTool(signal)
       if (typeof tool === 'string') return end(args, invalidParams(tool))
       const values = args.trim() === '' ? {} : parseJson(args)
       return end(
         args,
         isRecord(values)
-          ? await session.call(tool, values, toAbortSignal(signal))
+          ? await session.call(tool, values, signal)
           : invalidParams('The arguments are not a JSON object.'),
       )
     },

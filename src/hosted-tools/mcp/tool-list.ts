@@ -1,6 +1,5 @@
 import type { HostedToolItem } from '#inference/events.ts'
 import type { HostedCall } from '#inference/tool-loop/hosted-tools.ts'
-import { toAbortSignal } from '#lib/deadline.ts'
 import { createLru } from '#lib/lru.ts'
 import { errorText, type McpCallError } from './call-error.ts'
 import type { McpTool } from './request.ts'
@@ -54,7 +53,7 @@ export function listTools(
     stages: ['in_progress'],
     begin: () => item([]),
     async run(_, { signal }) {
-      const outcome = await list.load(toAbortSignal(signal))
+      const outcome = await list.load(signal)
       return 'tools' in outcome
         ? { item: item(outcome.tools), stage: 'completed', result: '' }
         : { item: item([], outcome.error), stage: 'failed', result: '' }

@@ -4,7 +4,6 @@ import type { HostedToolItem } from '#inference/events.ts'
 import type { FunctionTool } from '#inference/request.ts'
 import type { HostedCall, HostedOutcome, HostedTools } from '#inference/tool-loop/hosted-tools.ts'
 import { chooseFunction, freeName } from '#inference/tool-loop/own-function.ts'
-import { toAbortSignal } from '#lib/deadline.ts'
 import { asRecord, parseJson } from '#lib/json.ts'
 import { type WebSearchRequest, type WebSearchTool, webSearchName } from './request.ts'
 import { isAllowed, linkedPages, readResults, renderResults, type WebResult } from './results.ts'
@@ -105,7 +104,7 @@ function searchWeb(
         return fail(args, 'max_uses_exceeded', reason)
       }
       const called = { name: tool, description: null, inputSchema: {}, annotations: null }
-      const outcome = await session.call(called, { [queryField]: query }, toAbortSignal(signal))
+      const outcome = await session.call(called, { [queryField]: query }, signal)
       if ('error' in outcome) return fail(args, 'unavailable', errorText(outcome.error))
       const listed = readResults(outcome.text)
       const { domains } = given.tool

@@ -1,5 +1,4 @@
 import type { Embedder, Embedders } from '#embedding/embedder.ts'
-import { toAbortSignal } from '#lib/deadline.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import { type RequestContext, withSignal } from '#lib/request-context.ts'
 import { withModelErrors } from '#retrieval/index/tables.ts'
@@ -32,7 +31,7 @@ export async function probeModel(
   context: RequestContext,
 ): Promise<ModelProbe> {
   const embedder = await withModelErrors(() => embedders.find(name, context.principal))
-  const deadline = AbortSignal.any([toAbortSignal(context.signal), AbortSignal.timeout(probeMsMax)])
+  const deadline = AbortSignal.any([context.signal, AbortSignal.timeout(probeMsMax)])
   const probeContext = withSignal(context, deadline)
   try {
     const dims = await measureDims(embedder, [textOf(0)], probeContext)

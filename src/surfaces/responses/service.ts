@@ -10,7 +10,6 @@ import { withSingleCall } from '#inference/single-call.ts'
 import { withCheckedOutput } from '#inference/structured-output.ts'
 import { type ToolLoopLimits, withHostedTools } from '#inference/tool-loop.ts'
 import type { Target } from '#inference/upstream.ts'
-import type { CancelSignal } from '#lib/cancellation.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import { type RequestContext, withSignal } from '#lib/request-context.ts'
@@ -278,7 +277,7 @@ async function planResponse(
       now: deps.now,
     }),
     generate(signal) {
-      const run = (own: CancelSignal) => generate({ ...job, context: withSignal(context, own) })
+      const run = (own: AbortSignal) => generate({ ...job, context: withSignal(context, own) })
       const { isInputOnly } = parsed
       return turn === undefined
         ? run(signal)

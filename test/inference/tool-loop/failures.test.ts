@@ -1,6 +1,5 @@
 import { afterEach, expect, test } from 'bun:test'
 import type { HostedCall } from '#inference/tool-loop/hosted-tools.ts'
-import type { CancelSignal } from '#lib/cancellation.ts'
 import { AppError } from '#lib/errors.ts'
 import type { JsonObject } from '#lib/json.ts'
 import { eventually } from '#test/support/eventually.ts'
@@ -118,7 +117,7 @@ test('a turn truncated in the middle of a call ends its item and the response', 
 test('an abort reaches a running tool, and ends the response even if the tool continues', async () => {
   const upstream = await upstreamThat({ body: calling(['a', 'note', '{}']) })
   const caller = new AbortController()
-  let seen: CancelSignal | undefined
+  let seen: AbortSignal | undefined
   const run: HostedCall['run'] = (_, context) => {
     seen = context.signal
     return new Promise(() => {})

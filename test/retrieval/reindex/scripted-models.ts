@@ -1,5 +1,4 @@
 import type { Embedder } from '#embedding/embedder.ts'
-import type { CancelSignal } from '#lib/cancellation.ts'
 import { AppError } from '#lib/errors.ts'
 import type { ReindexHarness } from './reindex-harness.ts'
 
@@ -55,7 +54,7 @@ export function refusal(): AppError {
 export function interceptPassages(
   harness: ReindexHarness,
   model: string,
-  before: (text: string, signal: CancelSignal) => Promise<void>,
+  before: (text: string, signal: AbortSignal) => Promise<void>,
 ): void {
   restoreModel(harness, model)
   const plain = harness.embedders.get(model)

@@ -2,7 +2,6 @@ import type { EventBatch } from '#inference/events.ts'
 import type { EventBatches } from '#inference/inference.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import type { Steering } from '#inference/steering.ts'
-import type { CancelSignal } from '#lib/cancellation.ts'
 import type { ConnectionMemory } from '#surfaces/responses/history.ts'
 
 /** What a connection adds to one of its requests. */
@@ -10,12 +9,12 @@ export type SocketTurn = ConnectionMemory & { readonly steering: Steering }
 
 /** Runs the generation of a request, which its client may interrupt. */
 export function generateTurn(
-  generate: (signal: CancelSignal) => EventBatches,
+  generate: (signal: AbortSignal) => EventBatches,
   {
     turn,
     isInputOnly,
     ...of
-  }: { turn: SocketTurn; isInputOnly: boolean; signal: CancelSignal; request: GenerationRequest },
+  }: { turn: SocketTurn; isInputOnly: boolean; signal: AbortSignal; request: GenerationRequest },
 ): EventBatches {
   return isInputOnly ? storeInputOnly() : turn.steering.run(generate, of)
 }
