@@ -175,12 +175,10 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
     for (const entry of group) {
       if (failures === 2) return
       if (entry.state !== 'open') continue
-      const startedAt = performance.now()
       try {
-        await write([entry], startedAt)
-      } catch (error) {
+        await write([entry], performance.now())
+      } catch {
         failures += 1
-        recordFailure(entry, startedAt, error)
         moveToBack(entry)
       }
     }

@@ -203,18 +203,21 @@ export class LocalRun {
 
   /** A pending response opens for its readers. */
   #heartbeat(): void {
-    const remainingMs = this.#lastFrameAt + this.#deps.heartbeatMs - performance.now()
+    const { heartbeatMs } = this.#deps
+    const remainingMs = this.#lastFrameAt + heartbeatMs - performance.now()
+    if (remainingMs > 0) {
+      this.#startHeartbeat(remainingMs)
+      return
+    }
     try {
-      if (remainingMs <= 0 && this.#phase === 'streaming' && !this.#log.isFull()) {
+      if (this.#phase === 'pending') this.#open()
+      else if (this.#phase === 'streaming' && !this.#log.isFull()) {
         this.#logFrames(this.#plan.renderer.heartbeat())
-      } else if (remainingMs <= 0 && this.#phase === 'pending') {
-        this.#open()
       }
     } catch (error) {
       this.#fail(toAppError(error))
     }
-    if (!this.#isRunning()) return
-    this.#startHeartbeat(remainingMs > 0 ? remainingMs : this.#deps.heartbeatMs)
+    if (this.#isRunning()) this.#startHeartbeat(heartbeatMs)
   }
 
   #startAbandonTimer(ms: number): void {

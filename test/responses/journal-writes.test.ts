@@ -130,6 +130,22 @@ test('a discarded response is not written, and a later end of it is not stored',
   expect(writes).toHaveLength(1)
 })
 
+test('a response that is discarded while a refused write is repeated for each one is not written', async () => {
+  const writes: string[][] = []
+  const repeated = Promise.withResolvers<Set<string>>()
+  const { entries, end } = openEntries(2, ({ ended }) => {
+    writes.push(ended.map(({ id }) => id))
+    return writes.length === 2 ? repeated.promise : Promise.reject(new Error('refused'))
+  })
+  for (const entry of entries) end(entry)
+  await advanceUntil(() => writes.length === 2)
+  void entries[1]?.discard()
+  repeated.resolve(new Set())
+  let steps = 0
+  await advanceUntil(() => ++steps > 5)
+  expect(writes).toEqual([['resp_0', 'resp_1'], ['resp_0']])
+})
+
 test('discarding waits for the write in flight, which may hold the response', async () => {
   const write = Promise.withResolvers<Set<string>>()
   let started = false

@@ -279,6 +279,7 @@ describe('content', () => {
       type: 'document',
       source: { type: 'text', media_type: 'text/plain', data: 'a,b' },
     })
+    expect(() => encode(file({ filename: 'a.pdf' }), files)).toThrow('the file a.pdf')
   })
 
   test('without file support, text files become text and others are rejected by name', () => {
