@@ -3,7 +3,7 @@ import type { CheckGroup, CheckInputs } from '#doctor/check.ts'
 import { type Finding, fail, ok, skip } from '#doctor/finding.ts'
 import { placeOf, reasonOf } from '#doctor/format.ts'
 import { isRecord } from '#lib/json.ts'
-import { builtInLocal } from '#speech/engines/local/engine.ts'
+import { builtInLocal, loadMs } from '#speech/engines/local/engine.ts'
 import { findInstalled } from '#speech/engines/local/installed.ts'
 import { installCommand, speechFolders } from '#speech/engines/local/package.ts'
 import { createEngine, engineKind } from '#speech/engines/registry.ts'
@@ -15,7 +15,7 @@ const endpointingMs = 500
 /** Opens a session without audio on each speech engine. */
 export const engines: CheckGroup = {
   name: 'speech engines',
-  limitMs: ({ config }) => Math.max(0, ...config.engine.map(({ openMs }) => openMs)) + slackMs,
+  limitMs: ({ config }) => Math.max(...enginesOf(config).map(readyMsMax)) + slackMs,
   async check(inputs, signal) {
     if (inputs.config.engine.length === 0) {
       const { runtime, model } = findInstalled({}, speechFolders(inputs.config))
@@ -27,6 +27,15 @@ export const engines: CheckGroup = {
     }
     return Promise.all(inputs.config.engine.map((config) => tryEngine(inputs, config, signal)))
   },
+}
+
+function enginesOf({ engine }: CheckInputs['config']): readonly EngineConfig[] {
+  return engine.length === 0 ? [builtInLocal] : engine
+}
+
+/** A session on this machine may wait for its model to be loaded. */
+function readyMsMax({ kind, openMs }: EngineConfig): number {
+  return kind === builtInLocal.kind ? Math.max(openMs, loadMs) : openMs
 }
 
 async function tryEngine(

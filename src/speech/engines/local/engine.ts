@@ -11,7 +11,7 @@ import { type ChildResult, localRateHz } from './wire.ts'
 /** Longer than a sentence; Whisper itself processes at most 30 s. */
 const segmentMsMax = 20_000
 const partialMs = 700
-const loadMs = 60_000
+export const loadMs = 60_000
 const idleMs = 600_000
 
 /** The engine that is used first if none is configured. */
