@@ -145,6 +145,8 @@ describe.skipIf(installed === undefined)('a gateway with an embedding model', ()
   })
 
   test('streams go on while the passages of 200 pages are embedded', async () => {
+    // A new collection waits for its model, but not as long as a busy machine may need to load one.
+    await vectorsOf('loaded')
     await post('/v1/collections', { name: 'manuals' })
     const sentence = 'The pump is switched off before its cover is opened, and cools for an hour. '
     const pages = Array.from(
@@ -155,6 +157,7 @@ describe.skipIf(installed === undefined)('a gateway with an embedding model', ()
     form.set('file', new File([pages.join('\n\n')], 'manual.md', { type: 'text/markdown' }))
     form.set('collections', '["manuals"]')
     const uploaded = await gateway.request('/v1/files', { method: 'POST', body: form })
+    expect(uploaded.status).toBe(201)
     const path = `/v1/files/${asRecord(await uploaded.json())['id']}`
     const stateOf = async () => {
       const { retrieval } = asRecord(await (await gateway.request(path)).json())
