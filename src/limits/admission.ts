@@ -5,7 +5,7 @@ import type { RateLimit, RateLimits } from '#lib/rate-limits.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { OutputEstimate } from './estimate.ts'
 import type { Leases } from './leases.ts'
-import type { AppliedRate, Plan, Plans } from './plans.ts'
+import type { AppliedRate, MeterGroup, Plan, Plans } from './plans.ts'
 import {
   addRateShortages,
   addSlotShortages,
@@ -37,6 +37,8 @@ type SpeechNeed = Caller & { readonly kind: SpeechKind }
 
 /** What is checked and taken, again after each lease. */
 type Work<Need extends Caller, Reserved> = {
+  /** The meters of all limits, short or not. */
+  metersOf(plan: Plan): MeterGroup
   shortagesOf(plan: Plan, need: Need, nowMs: number): Shortage[] | null
   reserve(plan: Plan, need: Need, nowMs: number): Reserved
 }
@@ -70,6 +72,7 @@ export function createAdmission(deps: AdmissionDeps) {
   }
 
   const calls: Work<CallNeed, Reservation> = {
+    metersOf: (plan) => plan.calls,
     shortagesOf,
     reserve(plan, need, nowMs) {
       const reservation = new LimitReservation(plan, need, deps)
@@ -79,6 +82,7 @@ export function createAdmission(deps: AdmissionDeps) {
     },
   }
   const speech: Work<SpeechNeed, SpeechReservation> = {
+    metersOf: (plan) => plan.speech,
     shortagesOf: (plan, { kind }, nowMs) => speechShortagesOf(plan, kind, nowMs),
     reserve: (plan, { kind }, nowMs) => reserveSpeech(plan, kind, nowMs, deps),
   }
@@ -111,11 +115,12 @@ export function createAdmission(deps: AdmissionDeps) {
       if (round > leaseRoundsMax || !shared.mayLease(shortages, nowMs)) {
         throw refuse(plan, shortages)
       }
-      shared.countWaiting(shortages, 1)
+      const waited = work.metersOf(plan)
+      shared.countWaiting(waited, 1)
       try {
         await shared.lease(shortages, round)
       } finally {
-        shared.countWaiting(shortages, -1)
+        shared.countWaiting(waited, -1)
       }
     }
   }

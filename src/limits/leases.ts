@@ -217,11 +217,13 @@ export function createLeases(deps: {
       ),
 
     /**
-     * A call waits for a lease, or has taken what it was given. Until then nothing is returned: an
-     * exchange that was due begins before the call resumes.
+     * A call with these limits waits for a lease, or has taken what it was given. Until then nothing of
+     * any of them is returned: an exchange that was due begins before the call resumes, and one limit
+     * may be leased while another is missing.
      */
-    countWaiting(shortages: readonly Shortage[], change: 1 | -1): void {
-      for (const { meter } of shortages) if (meter.share !== null) meter.share.waiting += change
+    countWaiting({ rates, slots }: MeterGroup, change: 1 | -1): void {
+      for (const { share } of rates) if (share !== null) share.waiting += change
+      for (const { share } of slots) if (share !== null) share.waiting += change
     },
 
     /** Leases what is missing; resolves when the database has answered, or is unreachable. */

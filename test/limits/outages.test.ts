@@ -228,6 +228,8 @@ onServer('slots whose lease ended in a pause of the process are registered again
 onServer.each([
   ['slots', { concurrent_generations: 4 }],
   ['units of a rate', { requests_per_minute: 16 }],
+  // One kind is at hand when the call comes, and would be returned while it waits for the other.
+  ['slots and units', { concurrent_generations: 4, requests_per_minute: 100 }],
 ])('%s that a waiting call was given are not returned before it takes them', async (_, limit) => {
   const limits = open('process-a', { default: limit })
   // Of calls at different times, some come during one renewal and wait when the next is due.
