@@ -10,7 +10,7 @@ const codecs = {
   mp3: '-c:a libmp3lame -b:a 32k -write_xing 0 -f mp3',
 }
 
-/** What `/v1/stt` is told about the audio. */
+/** The query parameters of `/v1/stt` for this encoding. */
 export function queryOf(encoding: Encoding): string {
   const rate = encoding === 'pcm_int16' ? `&sample_rate_hz=${sampleRateHz}` : ''
   return `encoding=${encoding}${rate}`

@@ -15,9 +15,9 @@ import { makeRequest, makeRequestContext, userMessage } from '#test/support/gene
 import { target } from '#test/support/generations.ts'
 import { startQueue } from '#test/support/queued-calls.ts'
 
-/** A span that is its own child, with what it was told. */
+/** A span that records its attributes, and is its own child. */
 function recordingSpan(charsMax: number | null = 1_000) {
-  const told: {
+  const recorded: {
     name?: string
     kind?: SpanStart['kind']
     attributes: Record<string, SpanAttributes[string]>
@@ -31,38 +31,38 @@ function recordingSpan(charsMax: number | null = 1_000) {
       return span
     },
     startChild(name, start) {
-      told.name = name
-      told.kind = start?.kind
+      recorded.name = name
+      recorded.kind = start?.kind
       span.set(start?.attributes ?? {})
       return span
     },
     rename: () => {},
-    set: (attributes) => Object.assign(told.attributes, attributes),
+    set: (attributes) => Object.assign(recorded.attributes, attributes),
     content: charsMax === null ? null : { charsMax, redact: (text) => text },
     fail(type, message) {
-      told.failure = { type, message }
+      recorded.failure = { type, message }
     },
     end(endedAtMs) {
-      told.endedAtMs = endedAtMs
+      recorded.endedAtMs = endedAtMs
     },
   }
-  return { span, told }
+  return { span, recorded }
 }
 
 const recordOf = (call: ModelCall, kind: CallRecord['kind'] = 'generate') =>
   new OpenCall(kind, 'asked-name', call).record
 
 function startSpan(call: Partial<ModelCall>, kind?: CallRecord['kind'], charsMax?: number | null) {
-  const { span, told } = recordingSpan(charsMax)
+  const { span, recorded } = recordingSpan(charsMax)
   const context = { ...makeRequestContext(), trace: span }
   const whole = { context, targets: [], ...call }
-  return { started: startCallSpan(recordOf(whole, kind), whole, 0), told }
+  return { started: startCallSpan(recordOf(whole, kind), whole, 0), recorded }
 }
 
 /** The items of a request as the span records them. */
 function recorded(items: readonly RequestItem[]) {
-  const { told } = startSpan({ request: makeRequest({ items }) })
-  return parseJson(String(told.attributes['gen_ai.input.messages']))
+  const { recorded } = startSpan({ request: makeRequest({ items }) })
+  return parseJson(String(recorded.attributes['gen_ai.input.messages']))
 }
 
 test.each([
@@ -72,9 +72,9 @@ test.each([
   ['speak', 'speak'],
   ['count-tokens', 'count_tokens'],
 ] as const)('the span of %s is named after the operation %s', (kind, operation) => {
-  const { told } = startSpan({}, kind)
-  expect(told.name).toBe(`${operation} asked-name`)
-  expect(told.attributes).toMatchObject({
+  const { recorded } = startSpan({}, kind)
+  expect(recorded.name).toBe(`${operation} asked-name`)
+  expect(recorded.attributes).toMatchObject({
     'gen_ai.operation.name': operation,
     'gen_ai.request.model': 'asked-name',
   })
@@ -90,9 +90,9 @@ describe('the span of an attempt', () => {
   const attempt = (retries: number, upstream = 'gpu') => {
     const { slot } = startQueue().ask({ upstreams: [upstream] }).granted
     if (slot === null) throw new Error('no slot')
-    const { span, told } = recordingSpan()
+    const { span, recorded } = recordingSpan()
     startAttemptSpan(span, slot, retries)
-    return told
+    return recorded
   }
 
   test('has the upstream and its address', () => {
@@ -142,9 +142,9 @@ describe('the recorded input', () => {
   test('has the instructions, if there are any', () => {
     const request = makeRequest({ instructions: 'Be kind.' })
     const name = 'gen_ai.system_instructions'
-    expect(startSpan({ request }).told.attributes[name]).toBe('Be kind.')
-    expect(startSpan({ request: makeRequest() }).told.attributes[name]).toBeNull()
-    expect(startSpan({ request }, 'generate', null).told.attributes).not.toHaveProperty([name])
+    expect(startSpan({ request }).recorded.attributes[name]).toBe('Be kind.')
+    expect(startSpan({ request: makeRequest() }).recorded.attributes[name]).toBeNull()
+    expect(startSpan({ request }, 'generate', null).recorded.attributes).not.toHaveProperty([name])
   })
 })
 
@@ -158,15 +158,15 @@ describe('the end', () => {
     totalTokens: 7,
   }
   const end = (given: Partial<CallRecord>, output?: OutputContent) => {
-    const { span, told } = recordingSpan()
+    const { span, recorded } = recordingSpan()
     const record = recordOf({ context: makeRequestContext(), targets: [] })
     endCallSpan(span, { ...record, ...given }, output ?? null)
-    return told
+    return recorded
   }
 
   test('has what the record has', () => {
     const served = target('https://api.mistral.ai/v1')
-    const told = end({
+    const recorded = end({
       target: served,
       usage,
       outcome: 'completed',
@@ -176,7 +176,7 @@ describe('the end', () => {
       queuedMs: 30,
       endedAtMs: 900,
     })
-    expect(told).toEqual({
+    expect(recorded).toEqual({
       attributes: {
         'gen_ai.provider.name': 'mistral_ai',
         'gen_ai.response.model': 'upstream-name',
@@ -208,13 +208,13 @@ describe('the end', () => {
   })
 
   test('has no output where contents are not recorded', () => {
-    const { span, told } = recordingSpan(null)
+    const { span, recorded } = recordingSpan(null)
     const output = new OutputContent(span)
     output.add([{ type: 'text-delta', block: 0, text: 'Hi' }])
     endCallSpan(span, recordOf({ context: makeRequestContext(), targets: [] }), output)
     expect(output.message().parts).toEqual([{ type: 'text', content: '' }])
-    expect(told.attributes).not.toHaveProperty(['gen_ai.output.messages'])
-    expect(told.attributes).not.toHaveProperty(['gen_ai.response.finish_reasons'])
+    expect(recorded.attributes).not.toHaveProperty(['gen_ai.output.messages'])
+    expect(recorded.attributes).not.toHaveProperty(['gen_ai.response.finish_reasons'])
   })
 
   test('of a failure has its kind', () => {
@@ -264,10 +264,10 @@ test.each([
   ['', 'llama', 'sluice.llama'],
   ['', 'demo', 'sluice.demo'],
 ] as const)('the provider of %s with the protocol %s is %s', (baseUrl, kind, provider) => {
-  const { span, told } = recordingSpan()
+  const { span, recorded } = recordingSpan()
   const record = recordOf({ context: makeRequestContext(), targets: [] })
   const served = target(baseUrl)
   const upstream = { ...served.upstream, kind }
   endCallSpan(span, { ...record, target: { ...served, upstream } }, null)
-  expect(asRecord(told.attributes)['gen_ai.provider.name']).toBe(provider)
+  expect(asRecord(recorded.attributes)['gen_ai.provider.name']).toBe(provider)
 })

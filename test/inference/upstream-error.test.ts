@@ -166,7 +166,7 @@ test.each<[object, Partial<NonNullable<ReturnType<typeof shown>>> | null]>([
   expect(shown(errorFromPayload(payload))).toMatchObject(expected ?? {})
 })
 
-test('an exhausted quota in a 429 is told from a rate limit', () => {
+test('an exhausted quota in a 429 is distinguished from a rate limit', () => {
   const kindOf = (error: object) => errorFromStatus(429, JSON.stringify({ error })).kind
   expect(kindOf({ code: 'insufficient_quota' })).toBe('insufficient_quota')
   expect(kindOf({ type: 'billing_error' })).toBe('insufficient_quota')
