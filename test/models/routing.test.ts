@@ -91,13 +91,13 @@ describe('routing = "balanced"', () => {
   test('follows the weights of the targets', async () => {
     const upstreams = await open(
       [{ body: whole }, { body: whole }],
-      [{ name: 'm', targets: [target(0), target(1, { weight: 3 })], routing: 'balanced' }],
+      [{ name: 'm', targets: [target(0), target(1, { weight: 100 })], routing: 'balanced' }],
     )
     for (let round = 0; round < 40; round++) await ask()
-    // The simulations are exact; here a busy machine may make one of them slow.
     const [light = 0, heavy = 0] = counts(upstreams)
     expect(light + heavy).toBe(40)
-    expect(heavy).toBeGreaterThan(light)
+    // However slow a busy machine makes it, a target keeps a fifth of its weight.
+    expect(heavy).toBeGreaterThan(6 * light)
   })
 })
 
