@@ -11,12 +11,11 @@ const smallest: CallSize = { input: 1, output: 1 }
 
 export type LeasingProcess = Awaited<ReturnType<typeof startLeasingProcess>>
 
-/** A process of its own with limits on a shared database. */
-export async function startLeasingProcess(options: {
-  databaseUrl: string
-  limits: LimitValues
-  leaseMs: number
-}) {
+/**
+ * A process of its own with limits on a shared database. Its leases last as long as those of the gateway: on a
+ * busy machine, shorter ones end before their exchange does, and their slots are given to others.
+ */
+export async function startLeasingProcess(options: { databaseUrl: string; limits: LimitValues }) {
   const child = Bun.spawn([process.execPath, program, JSON.stringify(options)], {
     stdin: 'pipe',
     stdout: 'pipe',

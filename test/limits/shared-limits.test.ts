@@ -5,14 +5,13 @@ import { createDice } from '#test/support/dice.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type LeasingProcess, startLeasingProcess } from './leasing-processes.ts'
 
-const leaseMs = 1_500
 let place: TestPlace | null = null
 const started: LeasingProcess[] = []
 
 async function start(limits: LimitValues): Promise<LeasingProcess> {
   place ??= await createTestPlace()
   const { databaseUrl = '' } = place
-  const process = await startLeasingProcess({ databaseUrl, limits, leaseMs })
+  const process = await startLeasingProcess({ databaseUrl, limits })
   started.push(process)
   return process
 }

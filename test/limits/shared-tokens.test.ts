@@ -6,7 +6,6 @@ import { type CallSize, type LeasingProcess, startLeasingProcess } from './leasi
 
 /** Tokens per minute of one user over two processes, which are killed at any time. */
 
-const leaseMs = 1_500
 const userId = 'alice'
 type Direction = 'input' | 'output'
 let place: TestPlace | null = null
@@ -52,7 +51,7 @@ async function runSchedule(direction: Direction, seed: number): Promise<void> {
   place = await createTestPlace()
   const { databaseUrl = '' } = place
   const start = async (values: object = limits) => {
-    const process = await startLeasingProcess({ databaseUrl, limits: values, leaseMs })
+    const process = await startLeasingProcess({ databaseUrl, limits: values })
     started.push(process)
     return process
   }

@@ -9,7 +9,7 @@ import { ended, generationCall } from '#test/limits/admitting.ts'
  * `end CALL`, each with input and output tokens) until it ends, and writes `admitted CALL` or
  * `refused CALL`.
  */
-const { databaseUrl, limits: values, leaseMs } = JSON.parse(process.argv[2] ?? '{}')
+const { databaseUrl, limits: values } = JSON.parse(process.argv[2] ?? '{}')
 const log = { debug() {}, info() {}, warn() {}, error() {} }
 const database = await openDatabase({ databaseUrl, dataFolder: '', connectionsMax: 2, log })
 const scopes = { default: values, group: {}, user: {}, model: {} }
@@ -23,7 +23,6 @@ const limits = createLimits({
   sleep: Bun.sleep,
   onRefused() {},
   onExchange() {},
-  leaseMs,
 })
 const running = new Map<string, Reservation>()
 
