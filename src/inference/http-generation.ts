@@ -95,7 +95,7 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
   }
 
   protected onPull() {
-    if (this.#phase === 'new') void this.#start()
+    if (this.#phase === 'new') this.#start()
     else if (this.#ending !== undefined || this.#body === null) this.#close(this.#ending ?? null)
     else this.#read(this.#body)
   }
@@ -124,28 +124,37 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
     return Promise.resolve({ done: true, value: undefined })
   }
 
-  /** Sends the request. A response that is not a stream is read and decoded completely. */
-  async #start(): Promise<void> {
+  #start() {
     this.#phase = 'open'
-    const out: GenerationEvent[] = []
-    let decoder: Decoder | null = null
-    let failure: Failure = null
-    try {
-      const answered = await this.#request()
-      const { response } = answered
-      decoder = answered.decoder
-      if (isEventStream(response)) {
-        const parser = new EventStreamParser(this.#context.limits)
-        this.#body = { chunks: response.chunks, parser, decoder }
-      } else {
-        this.#ending = decodeJson(await readText(response, jsonBodyBytesMax), decoder, out)
-      }
-    } catch (error) {
-      failure = { error }
+    this.#request().then(
+      (answered) => this.#answered(answered),
+      (error: unknown) => this.#close({ error }),
+    )
+  }
+
+  /** A response that is not a stream is read and decoded completely. */
+  #answered({ response, decoder }: Answered) {
+    if (isEventStream(response)) {
+      const parser = new EventStreamParser(this.#context.limits)
+      this.#body = { chunks: response.chunks, parser, decoder }
+      if (this.#phase === 'closed') this.#close(null)
+      else this.#read(this.#body)
+      return
     }
-    if (failure !== null || this.#isClosed()) this.#close(failure)
-    else if (this.#body !== null) this.#read(this.#body)
-    else if (decoder !== null) this.#deliver(decoder, out, this.#ending ?? null)
+    const body = readText(response, jsonBodyBytesMax)
+    if (typeof body === 'string') this.#decode(body, decoder)
+    else {
+      body.then(
+        (text) => this.#decode(text, decoder),
+        (error: unknown) => this.#close({ error }),
+      )
+    }
+  }
+
+  #decode(body: string, decoder: Decoder) {
+    if (this.#phase === 'closed') return
+    const out: GenerationEvent[] = []
+    this.#deliver(decoder, out, decodeBody(body, decoder, out))
   }
 
   /**
@@ -223,10 +232,6 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
     if (decoder.state === 'done') void lingering(chunks.next()).finally(() => chunks.return())
     else void chunks.return()
   }
-
-  #isClosed(): boolean {
-    return this.#phase === 'closed'
-  }
 }
 
 /** Decodes a chunk. Returns a failure instead of throwing: events decoded before it are emitted. */
@@ -254,21 +259,24 @@ function decodeEnd({ parser, decoder }: StreamedBody, out: GenerationEvent[]): F
   }
 }
 
-function decodeJson(body: string, decoder: Decoder, out: GenerationEvent[]): Failure {
-  if (!body.trimStart().startsWith('{')) {
-    throw new AppError(
-      'upstream_invalid_answer',
-      'The upstream returned neither an event stream nor JSON.',
-      { cause: { body: body.slice(0, causeCharsMax) } },
-    )
-  }
+function decodeBody(body: string, decoder: Decoder, out: GenerationEvent[]): Failure {
   try {
+    requireObject(body)
     decoder.pushBody(body, out)
     decoder.end(out)
     return null
   } catch (error) {
     return { error }
   }
+}
+
+function requireObject(body: string): void {
+  if (body.trimStart().startsWith('{')) return
+  throw new AppError(
+    'upstream_invalid_answer',
+    'The upstream returned neither an event stream nor JSON.',
+    { cause: { body: body.slice(0, causeCharsMax) } },
+  )
 }
 
 /** Whether the upstream refused a request because it did not stream. */

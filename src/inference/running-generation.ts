@@ -1,12 +1,18 @@
 import { Watchdog } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
-import { consume, type Failure, PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
+import {
+  type Consumption,
+  consume,
+  type Failure,
+  PullIterator,
+  pull,
+  type Subscriber,
+} from '#lib/pull-iterator.ts'
 import {
   type EventBatch,
   endOfBlock,
   type GenerationEvent,
   joinRelays,
-  type Relay,
   textOfFrame,
   withRelay,
 } from './events.ts'
@@ -40,7 +46,8 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
   #phase: 'new' | 'running' | 'ending' | 'closed' = 'new'
   /** From the first pull until the end. */
   #call: OpenCall | null = null
-  readonly #watchdog: Watchdog
+  /** Of the gaps between reads; whole responses have none. */
+  #watchdog: Watchdog | null = null
   #totalTimer: Timer | undefined
   /** Set after the first output. */
   #batches: AsyncIterator<EventBatch> | null = null
@@ -57,8 +64,6 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
     this.#job = job
     this.#admission = admission
     this.#charsLeft = deps.limits.outputCharsMax
-    const { gapMs } = deps.deadlines
-    this.#watchdog = new Watchdog(gapMs, () => this.abort(gapTimeout(gapMs)))
   }
 
   /** Null before its start and after its end. */
@@ -81,7 +86,7 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
 
   onNext(batch: EventBatch) {
     if (this.#call === null) return
-    this.#watchdog.end()
+    this.#watchdog?.end()
     // Bytes without an event: the upstream is alive.
     if (batch.length === 0 && batch.relay === undefined) this.#read()
     else this.#deliver(this.#call, batch)
@@ -162,13 +167,14 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
       streamed: job.streamed ?? true,
     }
     call
-      .attempt(this.#deps, options, (adapter, context) =>
-        readFirstOutput(adapter.generate(job.request, context)[Symbol.asyncIterator]()),
-      )
+      .attempt(this.#deps, options, (adapter, context) => {
+        const batches = adapter.generate(job.request, context)[Symbol.asyncIterator]()
+        return consume(batches, new FirstOutput(batches))
+      })
       .then(
-        ({ first, batches }) => {
+        ({ batches, batch }) => {
           this.#batches = batches
-          this.#deliver(call, first)
+          this.#deliver(call, batch)
         },
         (error: unknown) => this.#fail(call, error),
       )
@@ -176,8 +182,14 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
 
   #read() {
     if (this.#batches === null) throw new Error('one pull at a time')
+    this.#watchdog ??= this.#watchGaps()
     this.#watchdog.begin()
     pull(this.#batches, this)
+  }
+
+  #watchGaps(): Watchdog {
+    const { gapMs } = this.#deps.deadlines
+    return new Watchdog(gapMs, () => this.abort(gapTimeout(gapMs)))
   }
 
   #deliver(call: OpenCall, batch: EventBatch) {
@@ -225,25 +237,39 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
   }
 
   #release() {
-    this.#watchdog.stop()
+    this.#watchdog?.stop()
     clearTimeout(this.#totalTimer)
     this.#admission.leave(this)
   }
 }
 
 /** Reads up to the first batch with output. */
-async function readFirstOutput(batches: AsyncIterator<EventBatch>) {
-  const held: GenerationEvent[] = []
-  let relay: Relay | undefined
-  let hasOutput = false
-  await consume(batches, (batch) => {
-    held.push(...batch)
-    relay = joinRelays(relay, batch.relay)
-    hasOutput = held.some((event) => event.type !== 'generation-start')
-    return !hasOutput
-  })
-  if (!hasOutput) throw endedEarly()
-  return { first: withRelay(held, relay), batches }
+class FirstOutput implements Consumption<EventBatch, FirstOutput> {
+  readonly batches: AsyncIterator<EventBatch>
+  /** All that was read, as one batch. */
+  batch: EventBatch = []
+
+  constructor(batches: AsyncIterator<EventBatch>) {
+    this.batches = batches
+  }
+
+  take(batch: EventBatch): boolean {
+    this.batch = this.batch.length === 0 ? batch : joinBatches(this.batch, batch)
+    return !hasOutput(batch)
+  }
+
+  result(): this {
+    if (!hasOutput(this.batch)) throw endedEarly()
+    return this
+  }
+}
+
+function hasOutput(batch: EventBatch): boolean {
+  return batch.some((event) => event.type !== 'generation-start')
+}
+
+function joinBatches(one: EventBatch, next: EventBatch): EventBatch {
+  return withRelay([...one, ...next], joinRelays(one.relay, next.relay))
 }
 
 /** The errors of an adapter that cleans up no longer matter. */

@@ -76,24 +76,31 @@ export async function readRefusal(
   return errorFromStatus(status, body, { retryAfter: response.header('retry-after'), relay })
 }
 
-/** The body as text. Beyond `bytesMax` it is truncated and the connection closed. */
-export async function readText(
+/**
+ * The body as text; a promise unless it arrived with the head. Beyond `bytesMax` it is truncated and the
+ * connection closed.
+ */
+export function readText(
   { chunks, whole }: UpstreamHttpResponse,
   bytesMax: number,
-): Promise<string> {
+): string | Promise<string> {
   const reader = new Utf8Reader()
   if (whole !== null && whole.end - whole.start < bytesMax) {
     return reader.read(whole) + reader.readEnd()
   }
   let text = ''
   let bytes = 0
-  await consume(chunks, (chunk) => {
-    text += reader.read(chunk)
-    bytes += chunk.end - chunk.start
-    return bytes < bytesMax
+  return consume(chunks, {
+    take(chunk) {
+      text += reader.read(chunk)
+      bytes += chunk.end - chunk.start
+      return bytes < bytesMax
+    },
+    result() {
+      if (bytes >= bytesMax) void chunks.return()
+      return text + reader.readEnd()
+    },
   })
-  if (bytes >= bytesMax) void chunks.return()
-  return text + reader.readEnd()
 }
 
 /** POSTs JSON to a path of the upstream. Returns the parsed body; undefined when it is not JSON. */

@@ -67,40 +67,57 @@ export abstract class PullIterator<T> implements AsyncIterableIterator<T, undefi
   }
 }
 
-/**
- * Passes items to `take` until it returns false or there are no more. If it throws, the iteration ends with
- * that error. Costs one promise, however many items.
- */
-export function consume<T>(items: AsyncIterator<T>, take: (item: T) => boolean): Promise<void> {
-  return new Promise((resolve, reject) => pull(items, new Consumer(items, take, resolve, reject)))
+/** Takes items until `take` returns false or there are no more, and makes a result of them. */
+export type Consumption<T, R> = {
+  take(item: T): boolean
+  result(): R
 }
 
-class Consumer<T> implements Subscriber<T> {
+/**
+ * The result of what was consumed. If `take` throws, the iteration ends with that error. Costs one promise,
+ * however many items.
+ */
+export function consume<T, R>(items: AsyncIterator<T>, consumption: Consumption<T, R>): Promise<R> {
+  return new Promise((resolve, reject) =>
+    pull(items, new Consumer(items, consumption, { resolve, reject })),
+  )
+}
+
+class Consumer<T, R> implements Subscriber<T> {
   readonly #items: AsyncIterator<T>
-  readonly #take: (item: T) => boolean
-  readonly onComplete: () => void
-  readonly onError: (error: unknown) => void
+  readonly #consumption: Consumption<T, R>
+  readonly #settle: { resolve(result: R): void; reject(error: unknown): void }
 
   constructor(
     items: AsyncIterator<T>,
-    take: (item: T) => boolean,
-    onComplete: () => void,
-    onError: (error: unknown) => void,
+    consumption: Consumption<T, R>,
+    settle: { resolve(result: R): void; reject(error: unknown): void },
   ) {
     this.#items = items
-    this.#take = take
-    this.onComplete = onComplete
-    this.onError = onError
+    this.#consumption = consumption
+    this.#settle = settle
   }
 
   onNext(item: T) {
     try {
-      if (this.#take(item)) pull(this.#items, this)
+      if (this.#consumption.take(item)) pull(this.#items, this)
       else this.onComplete()
     } catch (error) {
       void Promise.resolve(this.#items.return?.()).catch(() => {})
       this.onError(error)
     }
+  }
+
+  onComplete() {
+    try {
+      this.#settle.resolve(this.#consumption.result())
+    } catch (error) {
+      this.onError(error)
+    }
+  }
+
+  onError(error: unknown) {
+    this.#settle.reject(error)
   }
 }
 

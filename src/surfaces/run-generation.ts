@@ -54,13 +54,15 @@ export function runGeneration<Result>(options: RunGenerationOptions<Result>) {
 }
 
 /** A response without streaming is the folded stream, so the two cannot differ. */
-async function fold<Result>(batches: EventBatches, renderer: Renderer<Result>): Promise<Result> {
-  await consume(batches, (batch) => {
-    renderer.push(batch)
-    const last = batch.at(-1)
-    // Nothing has been sent yet, so a failure can still be an HTTP status.
-    if (last?.type === 'error') throw last.error
-    return true
+function fold<Result>(batches: EventBatches, renderer: Renderer<Result>): Promise<Result> {
+  return consume(batches, {
+    take(batch) {
+      renderer.push(batch)
+      const last = batch.at(-1)
+      // Nothing has been sent yet, so a failure can still be an HTTP status.
+      if (last?.type === 'error') throw last.error
+      return true
+    },
+    result: () => renderer.result(),
   })
-  return renderer.result()
 }

@@ -21,15 +21,14 @@ export function createTransport(
   if (onResponse === undefined) return transport
   return {
     close: transport.close,
-    async send(request) {
-      try {
-        const response = await transport.send(request)
-        onResponse(request.upstream, statusClasses[Math.floor(response.status / 100)] ?? 'none')
-        return response
-      } catch (error) {
-        onResponse(request.upstream, 'none')
-        throw error
-      }
+    send(request) {
+      const { upstream } = request
+      const response = transport.send(request)
+      response.then(
+        ({ status }) => onResponse(upstream, statusClasses[Math.floor(status / 100)] ?? 'none'),
+        () => onResponse(upstream, 'none'),
+      )
+      return response
     },
   }
 }
