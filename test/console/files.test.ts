@@ -14,11 +14,7 @@ function fileNamed(name: string, content: string | Uint8Array): string {
   return path
 }
 
-async function upload({ page }: ConsoleVisit, path: string): Promise<void> {
-  const picker = await page.waitForSelector('.page input[type=file]')
-  // biome-ignore lint/suspicious/noExplicitAny: the handle has the type of its element only in a DOM
-  await (picker as any).uploadFile(path)
-}
+const picker = '.page input[type=file]'
 
 /** Everything that a form sends for this file is larger than one part. */
 const twoPartsBytes = 9 * 1024 * 1024
@@ -76,7 +72,10 @@ describe.skipIf(isBrowserMissing)('files and collections in a browser (needs chr
     await fill('Name', 'Reports')
     await page.keyboard.press('Enter')
     await shows('Folder Reports created')
-    await upload(visited, fileNamed('handbook.txt', 'Holiday may be carried over until March.'))
+    await visited.upload(
+      picker,
+      fileNamed('handbook.txt', 'Holiday may be carried over until March.'),
+    )
     await shows('1 of 1 files uploaded')
     await shows('In no collection')
     await expectAccessible()
@@ -160,7 +159,7 @@ describe.skipIf(isBrowserMissing)('files and collections in a browser (needs chr
     const { page, open, press, shows } = visited
     await open('/files', 'Files')
     await page.evaluate(refuseSecondPart)
-    await upload(visited, fileNamed('large.bin', new Uint8Array(twoPartsBytes)))
+    await visited.upload(picker, fileNamed('large.bin', new Uint8Array(twoPartsBytes)))
     await shows('No such endpoint')
     await press('Upload large.bin again')
     await shows('1 of 1 files uploaded')
@@ -174,14 +173,14 @@ describe.skipIf(isBrowserMissing)('files and collections in a browser (needs chr
     await open('/files', 'Files')
     await page.evaluate(refuseSecondPart)
     const path = fileNamed('interrupted.bin', new Uint8Array(twoPartsBytes))
-    await upload(visited, path)
+    await visited.upload(picker, path)
     await shows('No such endpoint')
     await page.reload()
     await shows('Choose these files again')
     await expectAccessible()
     await page.evaluate(refuseSecondPart)
     await page.evaluate('window.wasRefused = true')
-    await upload(visited, path)
+    await visited.upload(picker, path)
     await shows('1 of 1 files uploaded')
     await hides('Choose these files again')
     expect(await page.evaluate('parts.length')).toBe(1)

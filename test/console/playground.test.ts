@@ -193,15 +193,13 @@ describe.skipIf(isBrowserMissing)('the playground in a browser (needs chromium)'
   })
 
   test('an image and a file are sent with the question, and the answer has the form of a schema', async () => {
-    const { page, press, ask, answers } = await openPlayground()
+    const { page, press, upload, ask, answers } = await openPlayground()
     await press('Structured output')
     await press('Insert an example')
-    const picker = await page.waitForSelector('.composer input[type=file]')
     const files = ['icon.svg', 'index.html'].map(
       (name) => new URL(`../../console/src/${name}`, import.meta.url).pathname,
     )
-    // biome-ignore lint/suspicious/noExplicitAny: the handle has the type of its element only in a DOM
-    await (picker as any).uploadFile(...files)
+    await upload('.composer input[type=file]', ...files)
     await page.waitForSelector('.attachments li:nth-child(2)')
     const sent = page.waitForRequest((request) => request.url().endsWith('/v1/responses'))
     await ask('What is this?')

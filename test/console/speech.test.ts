@@ -71,9 +71,7 @@ describe.skipIf(isBrowserMissing)('live speech in a browser (needs chromium)', (
 
     await page.evaluate(noteModels)
     await visited.choose('Engine for the file', 'demo (no words)')
-    const picker = await page.waitForSelector('input[type=file]')
-    // biome-ignore lint/suspicious/noExplicitAny: the handle has the type of its element only in a DOM
-    await (picker as any).uploadFile(recording)
+    await visited.upload('input[type=file]', recording)
     await shows('voice.wav is transcribed')
     await page.waitForFunction(`(${transcript}).split('[speech').length === 3`)
     expect(await page.evaluate('window.models')).toEqual(['demo (no words)'])

@@ -18,6 +18,8 @@ export type ConsoleVisit = Visit & {
   choose(label: string, value: string): Promise<void>
   /** Clicks the checkbox with this label. */
   check(label: string): Promise<void>
+  /** Chooses files with the control that this selector finds. */
+  upload(selector: string, ...paths: readonly string[]): Promise<void>
   /** Waits until the page shows a text. */
   shows(text: string): Promise<void>
   hides(text: string): Promise<void>
@@ -141,6 +143,14 @@ export function controlsOf(page: Page) {
       const found = await find(`[...document.querySelectorAll('.choice label')].find(
         (one) => (one.firstChild?.textContent ?? '').trim() === ${JSON.stringify(label)})`)
       await found.click()
+    },
+    async upload(selector: string, ...paths: readonly string[]) {
+      await page.waitForSelector(selector)
+      const [chooser] = await Promise.all([
+        page.waitForFileChooser(),
+        page.evaluate(`document.querySelector(${JSON.stringify(selector)}).click()`),
+      ])
+      await chooser.accept([...paths])
     },
     async choose(label: string, value: string) {
       const select = await field(label)
