@@ -144,10 +144,8 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
     const body = readText(response, jsonBodyBytesMax)
     if (typeof body === 'string') this.#decode(body, decoder)
     else {
-      body.then(
-        (text) => this.#decode(text, decoder),
-        (error: unknown) => this.#close({ error }),
-      )
+      const fail = (error: unknown) => this.#close({ error })
+      body.then((text) => this.#decode(text, decoder), fail)
     }
   }
 
@@ -261,7 +259,7 @@ function decodeEnd({ parser, decoder }: StreamedBody, out: GenerationEvent[]): F
 
 function decodeBody(body: string, decoder: Decoder, out: GenerationEvent[]): Failure {
   try {
-    requireObject(body)
+    if (!body.trimStart().startsWith('{')) throw notJson(body)
     decoder.pushBody(body, out)
     decoder.end(out)
     return null
@@ -270,9 +268,8 @@ function decodeBody(body: string, decoder: Decoder, out: GenerationEvent[]): Fai
   }
 }
 
-function requireObject(body: string): void {
-  if (body.trimStart().startsWith('{')) return
-  throw new AppError(
+function notJson(body: string): AppError {
+  return new AppError(
     'upstream_invalid_answer',
     'The upstream returned neither an event stream nor JSON.',
     { cause: { body: body.slice(0, causeCharsMax) } },

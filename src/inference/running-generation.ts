@@ -1,21 +1,8 @@
 import { Watchdog } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
-import {
-  type Consumption,
-  consume,
-  type Failure,
-  PullIterator,
-  pull,
-  type Subscriber,
-} from '#lib/pull-iterator.ts'
-import {
-  type EventBatch,
-  endOfBlock,
-  type GenerationEvent,
-  joinRelays,
-  textOfFrame,
-  withRelay,
-} from './events.ts'
+import { type Failure, PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
+import { type EventBatch, endOfBlock, type GenerationEvent, textOfFrame } from './events.ts'
+import { endedEarly, readFirstOutput } from './first-output.ts'
 import type { Admit, GenerationJob, InferenceDeps, Reservation } from './inference.ts'
 import { type CallRecord, OpenCall } from './open-call.ts'
 
@@ -169,7 +156,7 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
     call
       .attempt(this.#deps, options, (adapter, context) => {
         const batches = adapter.generate(job.request, context)[Symbol.asyncIterator]()
-        return consume(batches, new FirstOutput(batches))
+        return readFirstOutput(batches)
       })
       .then(
         ({ batches, batch }) => {
@@ -243,35 +230,6 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
   }
 }
 
-/** Reads up to the first batch with output. */
-class FirstOutput implements Consumption<EventBatch, FirstOutput> {
-  readonly batches: AsyncIterator<EventBatch>
-  /** All that was read, as one batch. */
-  batch: EventBatch = []
-
-  constructor(batches: AsyncIterator<EventBatch>) {
-    this.batches = batches
-  }
-
-  take(batch: EventBatch): boolean {
-    this.batch = this.batch.length === 0 ? batch : joinBatches(this.batch, batch)
-    return !hasOutput(batch)
-  }
-
-  result(): this {
-    if (!hasOutput(this.batch)) throw endedEarly()
-    return this
-  }
-}
-
-function hasOutput(batch: EventBatch): boolean {
-  return batch.some((event) => event.type !== 'generation-start')
-}
-
-function joinBatches(one: EventBatch, next: EventBatch): EventBatch {
-  return withRelay([...one, ...next], joinRelays(one.relay, next.relay))
-}
-
 /** The errors of an adapter that cleans up no longer matter. */
 function closeInBackground(batches: AsyncIterator<EventBatch>) {
   void Promise.resolve(batches.return?.()).catch(() => {})
@@ -290,13 +248,6 @@ function tooLong(charsMax: number): AppError {
   return new AppError(
     'upstream_invalid_answer',
     `The upstream's response is longer than the limit of ${charsMax} characters.`,
-  )
-}
-
-function endedEarly(): AppError {
-  return new AppError(
-    'upstream_truncated',
-    'The upstream ended its response before it was complete.',
   )
 }
 
