@@ -21,6 +21,14 @@ export function truncatedResponse(missing: string): AppError {
   )
 }
 
+/** A generation whose events ended before its output, or before it finished. */
+export function endedEarly(): AppError {
+  return new AppError(
+    'upstream_truncated',
+    'The upstream ended its response before it was complete.',
+  )
+}
+
 /** `data: [DONE]`, the end marker of chat completions, which servers of other protocols send too. */
 export function isDoneMarker(data: string): boolean {
   return /^\s*"?\[done\]"?\s*$/i.test(data)

@@ -1,8 +1,9 @@
 import { Watchdog } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { type Failure, PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
+import { endedEarly } from './decode-errors.ts'
 import { type EventBatch, endOfBlock, type GenerationEvent, textOfFrame } from './events.ts'
-import { endedEarly, readFirstOutput } from './first-output.ts'
+import { readFirstOutput } from './first-output.ts'
 import type { Admit, GenerationJob, InferenceDeps, Reservation } from './inference.ts'
 import { type CallRecord, OpenCall } from './open-call.ts'
 

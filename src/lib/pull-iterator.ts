@@ -68,7 +68,7 @@ export abstract class PullIterator<T> implements AsyncIterableIterator<T, undefi
 }
 
 /** Takes items until `take` returns false or there are no more, and makes a result of them. */
-export type Consumption<T, R> = {
+type Consumption<T, R> = {
   take(item: T): boolean
   result(): R
 }

@@ -105,7 +105,7 @@ test('closing the engine stops all programs, including those that ignore SIGTERM
 
 test('the number of running programs is limited', async () => {
   const { engine } = stubEngine({ ignoresTerm: true, atEnd: 'hang' }, { sessionsMax: 1 })
-  // One of the session, and eight that are exiting, which takes them two seconds.
+  // The limit: one for the session, and eight for exiting ones. Exiting takes these two seconds.
   const opened = await Promise.all(Array.from({ length: 9 }, () => openSession(engine)))
   for (const { session } of opened) session.abort()
   const refused = openSession(engine)
