@@ -8,6 +8,7 @@ import { apiKey, appUser, groupMember } from '#db/schema/auth.ts'
 import { asRecord, parseJson } from '#lib/json.ts'
 import type { PageRequest } from '#lib/page.ts'
 import { sortScopes } from './scopes.ts'
+import { addUser } from './user-store.ts'
 
 /** What a key is restricted to; null: not at all. */
 export type KeyRights = Pick<KeyCredential, 'models' | 'scopes' | 'limits'> &
@@ -283,14 +284,8 @@ async function addKey(
 
 async function lockOwner(transaction: Transaction, owner: KeyOwner): Promise<boolean> {
   const { userId, subject, kind } = owner
-  if (kind === 'user') {
-    // Not recorded yet if the database was unreachable at the login.
-    await transaction
-      .insert(appUser)
-      .values({ id: userId, subject })
-      .onConflictDoUpdate({ target: appUser.id, set: { subject } })
-    return true
-  }
+  // Not recorded yet if the database was unreachable at the login.
+  if (kind === 'user') await addUser(transaction, { id: userId, subject })
   const found = await transaction
     .select({ id: appUser.id })
     .from(appUser)

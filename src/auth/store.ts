@@ -1,4 +1,4 @@
-import { and, eq, type SQL, sql } from 'drizzle-orm'
+import { and, eq, lte, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner, type QueryRunner } from '#db/query-runner.ts'
 import { appGroup, appUser, groupMember, knownPermission } from '#db/schema/auth.ts'
@@ -8,6 +8,7 @@ import { createKeyTable, membershipOf } from './key-store.ts'
 import { createKeyUseTable, lastSeenGrainMs } from './key-use-store.ts'
 import { groupsPermission, type Permission, shippedAdmins } from './permissions.ts'
 import { createSessionTable } from './session-store.ts'
+import { addUser } from './user-store.ts'
 
 /** Queries on the path of a request fail fast with `service_unavailable`. */
 export type AuthStore = ReturnType<typeof createAuthStore>
@@ -233,18 +234,15 @@ async function touchUser(
 async function replaceGroups(drizzle: Handle, tokenUser: TokenUser): Promise<boolean> {
   const { userId, subject, name, groups, issuedAtS, seenAt } = tokenUser
   return drizzle.transaction(async (transaction) => {
+    await addUser(transaction, { id: userId, subject, groupsSeenAtS: issuedAtS })
     const taken = await transaction
-      .insert(appUser)
-      .values({ id: userId, subject, name, groupsSeenAtS: issuedAtS, lastSeenAt: seenAt })
-      .onConflictDoUpdate({
-        target: appUser.id,
-        set: {
-          groupsSeenAtS: issuedAtS,
-          lastSeenAt: seenAt,
-          name: sql`coalesce(excluded.name, ${appUser.name})`,
-        },
-        setWhere: sql`${appUser.groupsSeenAtS} <= ${issuedAtS}`,
+      .update(appUser)
+      .set({
+        groupsSeenAtS: issuedAtS,
+        lastSeenAt: seenAt,
+        name: sql`coalesce(${name}::text, ${appUser.name})`,
       })
+      .where(and(eq(appUser.id, userId), lte(appUser.groupsSeenAtS, issuedAtS)))
       .returning({ id: appUser.id })
     if (taken.length === 0) return false
     await transaction

@@ -17,9 +17,21 @@ afterAll(() => database.close())
 const noon = new Date('2030-01-01T12:00:00Z')
 const later = (ms: number) => new Date(noon.getTime() + ms)
 
+const record = (subject: string, groups: string[], issuedAtS: number, seenAt = noon) =>
+  store.recordUser({ userId: userIdOf(subject), subject, name: null, groups, issuedAtS, seenAt })
+
+function add(subject: string, given: { kind?: 'user' | 'service'; expiresAt?: Date } = {}) {
+  const key = createApiKey()
+  const id = Bun.randomUUIDv7()
+  const userId = userIdOf(subject)
+  const { kind = 'user', expiresAt = null } = given
+  const owner = { userId, subject, kind }
+  const names = { id, userId, owner, name: 'k', masked: maskApiKey(key) }
+  const row = { ...names, hash: hashApiKey(key, undefined), expiresAt, createdAt: noon }
+  return store.addKey(row, 2, async () => {})
+}
+
 describe('a user of a token', () => {
-  const record = (subject: string, groups: string[], issuedAtS: number, seenAt = noon) =>
-    store.recordUser({ userId: userIdOf(subject), subject, name: null, groups, issuedAtS, seenAt })
   const lastSeenOf = async (subject: string) => {
     const [row] = await database.drizzle.execute<{ at: string }>(
       `select to_json(last_seen_at at time zone 'utc') as at from app_user where subject = '${subject}'`,
@@ -67,17 +79,6 @@ describe('a user of a token', () => {
 })
 
 describe('a key', () => {
-  function add(subject: string, given: { kind?: 'user' | 'service'; expiresAt?: Date } = {}) {
-    const key = createApiKey()
-    const id = Bun.randomUUIDv7()
-    const userId = userIdOf(subject)
-    const { kind = 'user', expiresAt = null } = given
-    const owner = { userId, subject, kind }
-    const names = { id, userId, owner, name: 'k', masked: maskApiKey(key) }
-    const row = { ...names, hash: hashApiKey(key, undefined), expiresAt, createdAt: noon }
-    return store.addKey(row, 2, async () => {})
-  }
-
   test('counts towards the limit of its owner until it has expired', async () => {
     expect(await add('dan', { expiresAt: later(0) })).toBe('added')
     expect(await add('dan', { expiresAt: later(1_000) })).toBe('added')
@@ -92,4 +93,15 @@ describe('a key', () => {
     expect(await add('finn')).toBe('added')
     expect(await add('finn', { kind: 'service' })).toBe('no-owner')
   })
+})
+
+test('concurrent first requests and keys of a user fail none, and record one user', async () => {
+  for (let round = 0; round < 100; round++) {
+    const subject = `new-${round}`
+    const requests = Array.from({ length: 3 }, () => record(subject, ['a'], 100))
+    const keys = Array.from({ length: 3 }, () => add(subject))
+    await Promise.all(requests)
+    const added = await Promise.all(keys)
+    expect(added.toSorted()).toEqual(['added', 'added', 'too-many'])
+  }
 })
