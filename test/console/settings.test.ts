@@ -68,7 +68,7 @@ describe.skipIf(isBrowserMissing)('settings in a browser (needs chromium)', () =
   })
 
   test('a change on top of an outdated one is refused, and the draft survives', async () => {
-    const { page, open, press, fill, shows, hides } = await openPage()
+    const { page, open, press, fill, shows } = await openPage()
     await open('/settings', 'Settings')
     await fill('Passages per question', '8')
     const changed = await site.gateway.request('/v1/config', {
@@ -83,8 +83,6 @@ describe.skipIf(isBrowserMissing)('settings in a browser (needs chromium)', () =
     await press('Review and save')
     await shows('Somebody else changed this in the meantime.')
     await press('Try again')
-    await hides('Somebody else changed this in the meantime.')
-    await press('Review and save')
     await page.waitForFunction(`document.querySelector('dialog del')?.innerText === '5'`)
     await press('Save')
     await shows('Settings saved')

@@ -29,7 +29,7 @@ export function ReviewDialog({
   settings: readonly Setting[]
   tag: string | null
   onSaved: () => void
-  /** Somebody else changed the configuration: it is loaded again, the draft stays. */
+  /** Somebody else changed the configuration: it is loaded again, and the dialog shows the new effect. */
   onStale: () => void
   onClose: () => void
 }) {
@@ -43,11 +43,11 @@ export function ReviewDialog({
         headers,
         signal,
       })) as DryRun,
-    JSON.stringify(changes),
+    JSON.stringify([tag, changes]),
   )
-  const [fault, setFault] = useState<unknown>()
+  const [fault, setFault] = useState<{ tag: string | null; error: unknown }>()
   const [isBusy, run] = useAction()
-  const error = fault ?? trial.error
+  const error = fault?.tag === tag ? fault.error : trial.error
   const isStale = error instanceof ApiError && error.status === 412
   const save = () =>
     run(async () => {
@@ -55,8 +55,8 @@ export function ReviewDialog({
         await call('PATCH /v1/config', { body, headers })
         announce(text('settings.saved'))
         onSaved()
-      } catch (failed) {
-        setFault(failed)
+      } catch (error) {
+        setFault({ tag, error })
       }
     })
   const needRestart = settings.some(

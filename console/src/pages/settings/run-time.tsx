@@ -99,10 +99,7 @@ export function RunTime({ draft, onDraft }: { draft: Draft; onDraft: (draft: Dra
           settings={settings}
           tag={tag}
           onClose={() => setReviewing(false)}
-          onStale={() => {
-            setReviewing(false)
-            query.reload()
-          }}
+          onStale={query.reload}
           onSaved={() => {
             setReviewing(false)
             onDraft({})
