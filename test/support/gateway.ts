@@ -14,6 +14,7 @@ import type { Search } from '#retrieval/search/search.ts'
 import { createLog } from '#telemetry/log.ts'
 import { checkedFetch } from './checked-fetch.ts'
 import { openTestDatabase } from './database.ts'
+import { dataFolder } from './temporary-folders.ts'
 import { modelLoadMs } from './time-limits.ts'
 
 const jwtSecret = 'a-secret-for-tests-of-at-least-32-characters'
@@ -154,7 +155,7 @@ const hourMs = 3_600_000
 const common = { JWT_SECRET: jwtSecret, PORT: '0', SLUICE_COMPUTE_NICE: '0' }
 
 function configOf(options: GatewayOptions): Config {
-  const config = loadConfig({ ...common, ...options.environment })
+  const config = loadConfig({ ...common, SLUICE_DATA: dataFolder(), ...options.environment })
   const [upstreamDefaults] = loadConfig({ SLUICE_UPSTREAM_URL: 'http://127.0.0.1:1/v1' }).upstream
   const [engineDefaults] = loadConfig({ SLUICE_STT_ENGINE: 'demo' }).engine
   return {

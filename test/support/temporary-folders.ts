@@ -31,6 +31,11 @@ export function useTemporaryFolders(): void {
   }).unref()
 }
 
+/** The data folder of gateways in this process. Nothing of it is left for the next run. */
+export function dataFolder(): string {
+  return join(tmpdir(), 'data')
+}
+
 /** The folder for databases of this process. */
 export function databaseFolder(): string {
   return process.env['SLUICE_TEST_MEMORY'] ?? tmpdir()
