@@ -4,11 +4,15 @@ import { startServices } from '#modules.ts'
 import type { MetricsReport } from '#telemetry/metrics-messages.ts'
 import { openTestDatabase } from '#test/support/database.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
+import { dataFolder } from '#test/support/temporary-folders.ts'
 
 test('a worker that ends reports its totals to the supervisor', async () => {
   const reports: MetricsReport[] = []
   const database = await openTestDatabase()
-  const config = loadConfig({ JWT_SECRET: 'a-secret-for-tests-of-at-least-32-characters' })
+  const config = loadConfig({
+    JWT_SECRET: 'a-secret-for-tests-of-at-least-32-characters',
+    SLUICE_DATA: dataFolder(),
+  })
   const given = { log: quietLog, draining: () => true, database }
   const services = await startServices(config, given, {
     send: (report) => void reports.push(report),
