@@ -89,13 +89,14 @@ test('the cookie is for this gateway alone, and no script reads it', async () =>
 test('the database has no secret of a session in plain text', async () => {
   const browser = await world.logIn()
   const { database } = world.gateway.deps
-  const rows = await database.drizzle.execute(
-    'select row_to_json(s)::text as row from login_session s',
+  const rows = await database.drizzle.execute<{ row: string; id_token: string }>(
+    'select row_to_json(s)::text as row, id_token from login_session s',
   )
   const text = JSON.stringify(rows)
   expect(text).not.toContain(browser.cookie('sluice_session')?.value ?? '')
   expect(text).toContain('sluice1.')
-  // A token of the provider: a header and claims. Ciphertext may begin like one by chance.
+  for (const { id_token } of rows) expect(id_token).toStartWith('sluice1.')
+  // A token of the provider: a header and claims. Ciphertext may have the first letters by chance.
   expect(text).not.toMatch(/eyJ[\w-]+\.eyJ/)
 })
 
