@@ -127,11 +127,12 @@ test('a stored response and its replay have only what a hook has let pass', asyn
 })
 
 test('a refusal in the middle ends a stream as failed, and is not stored', async () => {
-  const { frames, response } = await stream({
-    model: 'output-m',
-    input: 'well, FORBIDDEN words',
-    store: true,
-  })
+  const input = 'well, WAIT FORBIDDEN words'
+  const body = { model: 'output-m', input, stream: true, store: true }
+  const reading = readEvents(await gateway.post('/v1/responses', body))
+  await reading.until(/well, /)
+  echo.release()
+  const { frames, response } = checkStream(await reading.whole())
   expect(frames.at(-1)?.type).toBe('response.failed')
   expect(asRecord(response)['error']).toMatchObject({
     code: 'content_refused',
@@ -145,7 +146,10 @@ test('a refusal in the middle ends a stream as failed, and is not stored', async
   const failed = anthropic.messages.stream({
     model: 'output-m',
     max_tokens: 100,
-    messages: [{ role: 'user', content: 'well, FORBIDDEN words' }],
+    messages: [{ role: 'user', content: input }],
+  })
+  failed.on('text', (text) => {
+    if (text.includes('well, ')) echo.release()
   })
   failed.on('streamEvent', (event) => events.push(JSON.stringify(event)))
   const error = await failed.finalMessage().catch((reason) => reason)

@@ -4,7 +4,7 @@ import { chunk } from '#test/support/scripted-answers.ts'
 
 /**
  * A chat upstream that repeats the last user message word by word, and a moderation endpoint that flags
- * "FLAGGED". With the word "WAIT" the stream pauses before its last word until `release`.
+ * "FLAGGED". After the word "WAIT" a stream pauses until `release`.
  */
 export function startEcho() {
   const asked: string[] = []
@@ -28,12 +28,13 @@ export function startEcho() {
       const pieces = words.map((content) => frameOf(chunk({ content })))
       const end = chatStream([chunk({}, 'stop')])
       const { promise } = waiting
+      const paused = words.findIndex((word) => word.startsWith('WAIT')) + 1
       async function* stream() {
-        yield pieces.slice(0, 1).join('')
-        await Bun.sleep(1)
-        yield pieces.slice(1, -1).join('')
-        if (said.includes('WAIT')) await promise
-        yield pieces.slice(1).slice(-1).join('') + end
+        if (paused > 0) {
+          yield pieces.slice(0, paused).join('')
+          await promise
+        }
+        yield pieces.slice(paused).join('') + end
       }
       return new Response(stream() as never, { headers: { 'content-type': 'text/event-stream' } })
     },
