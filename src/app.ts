@@ -15,6 +15,7 @@ import { observeExchanges } from './telemetry/tracing/request-span.ts'
 /** The HTTP application: the request lifecycle and the endpoints of every module. */
 export function buildApp(services: Services) {
   const { config, log, clientAddresses, draining } = services
+  const standardHeaders = securityHeaders(config)
   const endpoints = listEndpoints(services)
   // Elysia would look for the path behind the first eleven characters of a URL: `http://gw/v1/…` is
   // shorter than it expects an origin to be.
@@ -26,7 +27,7 @@ export function buildApp(services: Services) {
         newRequestId: () => newId('req_'),
         draining,
         allowedMethods: allowed,
-        securityHeaders: securityHeaders(config),
+        securityHeaders: standardHeaders,
         cors: createCors(config.cors, {
           endpoints,
           allowedMethods: allowed,
@@ -37,7 +38,7 @@ export function buildApp(services: Services) {
         tracer: services.tracer,
       }),
     )
-    .use(mountEndpoints(endpoints, services))
+    .use(mountEndpoints(endpoints, { ...services, securityHeaders: standardHeaders }))
 }
 
 /** Every endpoint of the API. */

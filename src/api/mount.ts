@@ -4,11 +4,11 @@ import { type Access, authorize } from '#auth/guard.ts'
 import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import { type BodyLimits, readJsonBody } from '#http/body.ts'
-import { jsonType } from '#http/error-envelope.ts'
 import { idleTimeoutS, streamTimeoutS } from '#http/long-body.ts'
 import { type HttpMetrics, RouteMetrics } from '#http/metrics.ts'
 import { exchangeOf } from '#http/request-lifecycle.ts'
-import { renderServerTiming, wantsServerTiming } from '#http/server-timing.ts'
+import { RunningRequest } from '#http/running-request.ts'
+import { type ServerSource, trackServer } from '#http/track-server.ts'
 import { type ClientAddresses, createClientAddresses } from '#lib/client-address.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Exchange } from '#lib/exchange.ts'
@@ -22,10 +22,10 @@ import {
   type EndpointInput,
   type JsonBody,
   type PublicContext,
-  type ResponseSettings,
   tokenRequired,
 } from './endpoint.ts'
 import { readQuery } from './query.ts'
+import { createRespond } from './respond.ts'
 import { scopeOf } from './scope.ts'
 
 export type MountDeps = {
@@ -40,6 +40,8 @@ export type MountDeps = {
   clientAddresses?: ClientAddresses
   /** Null: no traces are exported. */
   tracer?: Tracer | null
+  /** Of every response that has no others of these names. */
+  securityHeaders?: Readonly<Record<string, string>>
 }
 
 /**
@@ -48,8 +50,9 @@ export type MountDeps = {
  */
 export function mountEndpoints(endpoints: readonly Endpoint[], deps: MountDeps) {
   const app = new Elysia({ name: 'endpoints' })
+  const serverOf = trackServer(app)
   for (const endpoint of endpoints) {
-    app.route(endpoint.method, endpoint.path, serve(endpoint, deps), { parse: 'none' })
+    app.route(endpoint.method, endpoint.path, serve(endpoint, deps, serverOf), { parse: 'none' })
   }
   for (const { method, path } of shadowingRoutes(endpoints)) {
     app.route(method, path, refuseMethod, { parse: 'none' })
@@ -62,10 +65,7 @@ function refuseMethod(): never {
 }
 
 /** The part of Elysia's handler context that endpoints use. */
-type ElysiaInput = Pick<
-  EndpointInput<string, never, never, never>,
-  'request' | 'set' | 'server'
-> & {
+type ElysiaInput = Pick<EndpointInput<string, never, never, never>, 'request' | 'set'> & {
   readonly params: Readonly<Record<string, string>>
 }
 
@@ -73,10 +73,9 @@ type Handler = (
   input: EndpointInput<Record<string, string>, unknown, unknown, PublicContext | CallerContext>,
 ) => unknown
 
-function serve(
-  endpoint: Endpoint,
-  { auth, config, httpMetrics, tracer, clientAddresses = createClientAddresses([]) }: MountDeps,
-) {
+function serve(endpoint: Endpoint, deps: MountDeps, serverOf: ServerSource) {
+  const { auth, config, httpMetrics, tracer, securityHeaders = {} } = deps
+  const { clientAddresses = createClientAddresses([]) } = deps
   const { query: querySpec, body: bodySpec } = endpoint
   const handle = endpoint.handle as Handler
   const status = successStatus(endpoint)
@@ -85,12 +84,15 @@ function serve(
   const { method, path } = endpoint
   const route = httpMetrics === undefined ? null : new RouteMetrics(httpMetrics, method, path)
   const hasParams = path.includes(':')
-  return async ({ request, set, server, params }: ElysiaInput) => {
+  const respond = createRespond(path, securityHeaders)
+  return async ({ request, set, params }: ElysiaInput) => {
+    const server = serverOf()
     const exchange = exchangeOf(set)
     exchange.route = path
     exchange.meter = route
-    let context: PublicContext | CallerContext | null = null
+    let running: RunningRequest | null = null
     try {
+      let context: PublicContext | CallerContext
       // Later the connection may be gone, and with it the address.
       exchange.clientAddress = clientAddresses.of(request, server)
       if (access === null) context = new RequestScope(exchange, request)
@@ -103,8 +105,7 @@ function serve(
       }
       if (hasParams) requireDecoded(params)
       endpoint.before?.(set)
-      // Receiving a body and generating a response may take long; their own deadlines apply.
-      if (bodySpec !== undefined) server?.timeout(request, 0)
+      if (bodySpec !== undefined && server !== null) running = new RunningRequest(request, server)
       const query = querySpec === undefined ? {} : readQuery(querySpec, searchOf(request.url))
       const body =
         bodySpec?.kind === 'json' ? await readBody(bodySpec, context, request, config) : undefined
@@ -113,20 +114,14 @@ function serve(
       // Jobs continue the trace of the request that adds them.
       const addsJobs = tracer != null && trace !== null && method !== 'GET'
       const result = await (addsJobs ? runInTrace(trace, () => handle(input)) : handle(input))
-      if (bodySpec !== undefined) {
-        server?.timeout(request, result instanceof Response ? streamIdleS : idleTimeoutS)
-      }
+      running?.end(result instanceof Response ? streamIdleS : idleTimeoutS)
       if (bodySpec?.kind === 'raw') noteLength(exchange, request)
       if (status !== null) set.status = status
-      const sent = respond(exchange, set, result)
-      if (wantsServerTiming(request.headers)) {
-        set.headers['server-timing'] = renderServerTiming(exchange)
-      }
+      const response = respond(result, { exchange, request, set })
       route?.ended(exchange.status, exchange.receivedAtMs)
-      if (sent instanceof Response) addHeaders(sent, set)
-      return sent
+      return response
     } catch (error) {
-      if (bodySpec !== undefined && context !== null) server?.timeout(request, idleTimeoutS)
+      running?.end(idleTimeoutS)
       throw error
     }
   }
@@ -197,44 +192,6 @@ class CallerScope extends RequestScope implements CallerContext {
 function noteLength(exchange: Exchange, request: Request): void {
   const length = request.headers.get('content-length')
   if (length !== null) exchange.bytesIn = Number(length)
-}
-
-/** Ends the exchange, unless a stream or a socket does so later. */
-function respond(exchange: Exchange, set: ResponseSettings, result: unknown): unknown {
-  if (result instanceof Response) {
-    exchange.status = result.status
-    const length = result.headers.get('content-length')
-    if (length !== null) exchange.bytesOut = Number(length)
-    else if (result.status === 304) exchange.bytesOut = 0
-    if (exchange.isOpen) return result
-    exchange.end()
-    return result
-  }
-  if (exchange.isOpen) return result
-  exchange.status = Number(set.status ?? 200)
-  exchange.bytesOut = 0
-  const body = result === undefined ? result : renderJson(exchange, set, result)
-  exchange.end()
-  return body
-}
-
-/** The framework copies a response to add headers to it: with a stream that costs 10 µs. */
-function addHeaders({ headers, status }: Response, set: ResponseSettings): void {
-  if (status === 200 && set.status !== 200) return
-  for (const name in set.headers) {
-    const value = set.headers[name]
-    if (value !== undefined && !headers.has(name)) headers.set(name, String(value))
-  }
-  set.headers = {}
-  set.status = 200
-}
-
-/** Twice as fast as leaving it to the framework, and the length is known. */
-function renderJson(exchange: Exchange, set: ResponseSettings, value: unknown): string {
-  const text = JSON.stringify(value)
-  exchange.bytesOut = Buffer.byteLength(text)
-  set.headers['content-type'] = jsonType
-  return text
 }
 
 /** A leaked key must not be able to create more of them. */

@@ -1,7 +1,8 @@
 import { AppError } from '#lib/errors.ts'
 import type { Exchange } from '#lib/exchange.ts'
 import { bodyTooLarge, checkEncoding, decompressBody } from './content-encoding.ts'
-import { type BodyDeadlines, readEncodedBody, withinMs } from './long-body.ts'
+import { type BodyDeadlines, readEncodedBody } from './long-body.ts'
+import { ShortBody } from './short-body.ts'
 
 export type BodyLimits = { requestBytesMax: number; jsonDepthMax: number }
 
@@ -28,7 +29,7 @@ export function readJsonBody<T>(
 ): Promise<T> {
   const encoding = request.headers.get('content-encoding') ?? 'identity'
   checkEncoding(encoding)
-  return readBytes(request, limits).then((received) => {
+  return readBytes(request, limits, (received) => {
     exchange?.addBytesIn(received.length)
     if (encoding === 'identity' && received.length <= longBodyBytes) {
       requireContent(received, limits)
@@ -45,7 +46,9 @@ export async function readRawBody(
 ): Promise<Uint8Array> {
   const encoding = request.headers.get('content-encoding') ?? 'identity'
   checkEncoding(encoding)
-  return decompressBody(await readBytes(request, limits), encoding, limits.requestBytesMax)
+  return readBytes(request, limits, (received) =>
+    decompressBody(received, encoding, limits.requestBytesMax),
+  )
 }
 
 async function readLongJson(
@@ -85,17 +88,18 @@ export function readJsonText(
   return parseText(text, what)
 }
 
-function readBytes(
+function readBytes<T>(
   request: Request,
   limits: Pick<BodyLimits, 'requestBytesMax'> & BodyDeadlines,
-): Promise<Uint8Array> {
+  finish: (received: Uint8Array) => T | Promise<T>,
+): Promise<T> {
   const { requestBytesMax, gapMs, totalMs } = limits
   const contentLength = request.headers.get('content-length')
   if (Number(contentLength) > requestBytesMax) throw bodyTooLarge(requestBytesMax)
   if (contentLength === null || Number(contentLength) > shortBodyBytes) {
-    return readChunks(request, limits)
+    return readChunks(request, limits).then(finish)
   }
-  return withinMs(Math.min(gapMs, totalMs), request.bytes(), request)
+  return new ShortBody(request, Math.min(gapMs, totalMs), finish).value
 }
 
 async function readChunks(

@@ -66,7 +66,7 @@ export async function* readEncodedBody(
 }
 
 /** Rejects with `request_timeout` past the limit, and with `client_closed` if the client disconnects. */
-export function withinMs<T>(limitMs: number, reading: Promise<T>, request: Request): Promise<T> {
+function withinMs<T>(limitMs: number, reading: Promise<T>, request: Request): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(bodyTimeout()), limitMs)
     reading.then(
@@ -76,17 +76,19 @@ export function withinMs<T>(limitMs: number, reading: Promise<T>, request: Reque
       },
       (cause) => {
         clearTimeout(timer)
-        reject(request.signal.aborted ? clientClosed(cause) : cause)
+        reject(lostBody(request, cause))
       },
     )
   })
 }
 
-function clientClosed(cause: unknown): AppError {
+/** The error of a body that cannot be read. */
+export function lostBody({ signal }: Request, cause: unknown): unknown {
+  if (!signal.aborted) return cause
   const sentence = 'The client disconnected while sending the request body.'
   return new AppError('client_closed', sentence, { cause })
 }
 
-function bodyTimeout(): AppError {
+export function bodyTimeout(): AppError {
   return new AppError('request_timeout', 'The request body was not received in time.')
 }

@@ -5,9 +5,10 @@ import { AppError, toAppError } from '#lib/errors.ts'
 import { Exchange, type ExchangeObserver } from '#lib/exchange.ts'
 import { readTraceContext, type TraceContext } from '#lib/trace.ts'
 import type { Tracer } from '#telemetry/tracing/tracer.ts'
-import { errorResponse, isMessagesPath } from './error-envelope.ts'
+import { errorResponse } from './error-envelope.ts'
 import { countUnmatched, type HttpMetrics } from './metrics.ts'
 import { renderServerTiming, wantsServerTiming } from './server-timing.ts'
+import { trackServer } from './track-server.ts'
 
 /**
  * Begins the exchange of every request, refuses requests while draining, and turns errors into
@@ -27,9 +28,10 @@ export function requestLifecycle(deps: {
   tracer?: Tracer | null
 }) {
   const { cors = null, securityHeaders = {} } = deps
-  return new Elysia({ name: 'request-lifecycle' })
-    .headers(securityHeaders)
-    .onRequest(({ request, set, server }) => {
+  const app = new Elysia({ name: 'request-lifecycle' })
+  const serverOf = trackServer(app)
+  return app
+    .onRequest(({ request, set }) => {
       const requestId = deps.newRequestId()
       const path = pathOf(request.url)
       const { method } = request
@@ -37,9 +39,7 @@ export function requestLifecycle(deps: {
       settings.exchange = new Exchange(deps.observer, { requestId, method, path })
       settings.exchange.isProbe = probes.includes(path)
       settings.exchange.trace = traceOf(deps.tracer ?? null, settings.exchange, request.headers)
-      set.headers['x-request-id'] = requestId
-      if (isMessagesPath(path)) set.headers['request-id'] = requestId
-      const early = cors?.receive({ request, path, headers: set.headers, peers: server }) ?? null
+      const early = cors?.receive({ request, path, headers: set.headers, peers: serverOf() }) ?? null
       // Bun joins repeated headers; a repeated Host is an attempt at request smuggling.
       if (request.headers.get('host')?.includes(',')) {
         throw new AppError('invalid_request', 'The request has more than one Host header.')
@@ -48,6 +48,7 @@ export function requestLifecycle(deps: {
         throw new AppError('draining', 'The server is shutting down.', { retryAfterS: 1 })
       }
       if (early === null) return undefined
+      addMissing(settings.headers, { ...securityHeaders, 'x-request-id': requestId })
       settings.exchange.status = early.status
       settings.exchange.bytesOut = 0
       settings.exchange.end()
@@ -61,6 +62,7 @@ export function requestLifecycle(deps: {
           : fromFramework(error, code)
       const exchange = exchangeOf(set)
       const response = errorResponse(failure, { path, requestId: exchange.requestId })
+      addMissing(set.headers, securityHeaders)
       exchange.error = failure
       exchange.status = response.status
       exchange.bytesOut = Number(response.headers.get('content-length') ?? 0)
@@ -73,6 +75,13 @@ export function requestLifecycle(deps: {
       return response
     })
     .as('global')
+}
+
+function addMissing(
+  headers: Record<string, unknown>,
+  defaults: Readonly<Record<string, string>>,
+): void {
+  for (const name in defaults) headers[name] ??= defaults[name]
 }
 
 /** The trace of a request, and its first span if the trace is sampled. Probes have none. */
