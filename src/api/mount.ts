@@ -4,11 +4,13 @@ import { type Access, authorize } from '#auth/guard.ts'
 import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import { type BodyLimits, readJsonBody } from '#http/body.ts'
+import { ClientCancellation } from '#http/client-cancellation.ts'
 import { idleTimeoutS, streamTimeoutS } from '#http/long-body.ts'
 import { type HttpMetrics, RouteMetrics } from '#http/metrics.ts'
 import { exchangeOf } from '#http/request-lifecycle.ts'
 import { RunningRequest } from '#http/running-request.ts'
 import { type ServerSource, trackServer } from '#http/track-server.ts'
+import type { Cancellation } from '#lib/cancellation.ts'
 import { type ClientAddresses, createClientAddresses } from '#lib/client-address.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Exchange } from '#lib/exchange.ts'
@@ -164,6 +166,10 @@ class RequestScope implements PublicContext {
 
   get signal(): AbortSignal {
     return this.#request.signal
+  }
+
+  followClient(): Cancellation {
+    return new ClientCancellation(this.#request)
   }
 
   get trace(): TraceContext | null {

@@ -39,7 +39,8 @@ export function requestLifecycle(deps: {
       settings.exchange = new Exchange(deps.observer, { requestId, method, path })
       settings.exchange.isProbe = probes.includes(path)
       settings.exchange.trace = traceOf(deps.tracer ?? null, settings.exchange, request.headers)
-      const early = cors?.receive({ request, path, headers: set.headers, peers: serverOf() }) ?? null
+      const early =
+        cors?.receive({ request, path, headers: set.headers, peers: serverOf() }) ?? null
       // Bun joins repeated headers; a repeated Host is an attempt at request smuggling.
       if (request.headers.get('host')?.includes(',')) {
         throw new AppError('invalid_request', 'The request has more than one Host header.')

@@ -17,11 +17,7 @@ export class ShortBody<T> implements Expiring {
   readonly #finish: (received: Uint8Array) => T | Promise<T>
   readonly #deadlines: Deadlines
 
-  constructor(
-    request: Request,
-    limitMs: number,
-    finish: (received: Uint8Array) => T | Promise<T>,
-  ) {
+  constructor(request: Request, limitMs: number, finish: (received: Uint8Array) => T | Promise<T>) {
     this.#resolvers = Promise.withResolvers()
     this.value = this.#resolvers.promise
     this.#finish = finish

@@ -1,3 +1,4 @@
+import { Deadlines } from '#lib/deadlines.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestContext } from '#lib/request-context.ts'
 import { type CallInput, estimateInput } from './call-estimate.ts'
@@ -131,7 +132,9 @@ export type Inference = {
 export function createInference(given: InferenceDeps): Inference {
   const { streamsWithinDescriptors = Number.POSITIVE_INFINITY } = given
   let deps = given
-  const generations = new Set<RunningGeneration>()
+  let totalDeadlines = new Deadlines(deps.deadlines.totalMs)
+  /** Running generations, each with the deadlines that contain its own. */
+  const generations = new Map<RunningGeneration, Deadlines>()
   let stopError: AppError | null = null
 
   const admission: Admission = {
@@ -143,9 +146,13 @@ export function createInference(given: InferenceDeps): Inference {
         })
       }
       if (generations.size >= streamsWithinDescriptors) throw noDescriptorLeft()
-      generations.add(generation)
+      generations.set(generation, totalDeadlines)
+      totalDeadlines.add(generation)
     },
-    leave: (generation) => generations.delete(generation),
+    leave(generation) {
+      generations.get(generation)?.remove(generation)
+      generations.delete(generation)
+    },
   }
 
   const callOnce = async <T>(
@@ -237,17 +244,18 @@ export function createInference(given: InferenceDeps): Inference {
       ),
     running: () => generations.size,
     *runningCalls() {
-      for (const generation of generations) {
+      for (const generation of generations.keys()) {
         const call = generation.observe()
         if (call !== null) yield call
       }
     },
     configure({ limits, deadlines, retry }) {
       deps = { ...given, limits, deadlines, retry }
+      totalDeadlines = new Deadlines(deadlines.totalMs)
     },
     stopAll(error) {
       stopError = error
-      for (const generation of generations) generation.abort(error)
+      for (const generation of generations.keys()) generation.abort(error)
     },
   }
 }

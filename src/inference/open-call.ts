@@ -284,9 +284,11 @@ export class OpenCall {
   /** The cancellation of the next attempt or pause; that of the last one is released. */
   #follow(): Cancellation {
     this.#current?.release()
-    this.#current = new Cancellation(this.#call.context.signal)
-    if (this.#abortion !== null) this.#current.abort(this.#abortion.reason)
-    return this.#current
+    const { context } = this.#call
+    const current = context.followClient?.() ?? new Cancellation(context.signal)
+    this.#current = current
+    if (this.#abortion !== null) current.abort(this.#abortion.reason)
+    return current
   }
 }
 

@@ -1,4 +1,5 @@
 import { Watchdog } from '#lib/deadline.ts'
+import type { Expiring } from '#lib/deadlines.ts'
 import { AppError } from '#lib/errors.ts'
 import { type Failure, PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
 import { endedEarly } from './decode-errors.ts'
@@ -7,7 +8,7 @@ import { readFirstOutput } from './first-output.ts'
 import type { Admit, GenerationJob, InferenceDeps, Reservation } from './inference.ts'
 import { type CallRecord, OpenCall } from './open-call.ts'
 
-/** Counts running generations. */
+/** Counts running generations, and ends those that take too long. */
 export type Admission = {
   /** Throws when the generation is not admitted; it then has no record. */
   enter(generation: RunningGeneration): void
@@ -27,7 +28,10 @@ export type RunningCall = {
  * One generation, from admission to settling. See `Generate` for its contract. Its state is flat: each object
  * that an event touches is cold in cache by the next event of a slow stream.
  */
-export class RunningGeneration extends PullIterator<EventBatch> implements Subscriber<EventBatch> {
+export class RunningGeneration
+  extends PullIterator<EventBatch>
+  implements Subscriber<EventBatch>, Expiring
+{
   readonly #deps: InferenceDeps
   readonly #job: GenerationJob
   readonly #admission: Admission
@@ -36,7 +40,6 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
   #call: OpenCall | null = null
   /** Of the gaps between reads; whole responses have none. */
   #watchdog: Watchdog | null = null
-  #totalTimer: Timer | undefined
   /** Set after the first output. */
   #batches: AsyncIterator<EventBatch> | null = null
   #lastEvent: GenerationEvent | undefined
@@ -103,8 +106,11 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
     this.#call?.abort(error)
   }
 
+  expire() {
+    this.abort(totalTimeout(this.#deps.deadlines.totalMs))
+  }
+
   #start() {
-    const { totalMs } = this.#deps.deadlines
     const job = this.#job
     this.#phase = 'running'
     try {
@@ -115,7 +121,6 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
     }
     const call = new OpenCall('generate', job.request.model, job)
     this.#call = call
-    this.#totalTimer = setTimeout(() => this.abort(totalTimeout(totalMs)), totalMs)
     this.#admit(call)
   }
 
@@ -226,7 +231,6 @@ export class RunningGeneration extends PullIterator<EventBatch> implements Subsc
 
   #release() {
     this.#watchdog?.stop()
-    clearTimeout(this.#totalTimer)
     this.#admission.leave(this)
   }
 }

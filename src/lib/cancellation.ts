@@ -12,16 +12,20 @@ export class Cancellation implements CancelSignal {
   aborted = false
   reason: unknown = undefined
   #listeners: readonly (() => void)[] = none
-  readonly #followed: CancelSignal | null
-  readonly #follow: (() => void) | null
+  #followed: CancelSignal | null = null
+  #abortFollowing: (() => void) | null = null
 
-  /** Follows another signal until it is released. */
   constructor(followed: CancelSignal | null = null) {
-    this.#followed = followed
-    this.#follow = followed === null ? null : () => this.abort(followed.reason)
-    if (followed === null || this.#follow === null) return
-    if (followed.aborted) this.#follow()
-    else followed.addEventListener('abort', this.#follow, { once: true })
+    if (followed !== null) this.follow(followed)
+  }
+
+  /** Aborts with this signal, until it is released. */
+  follow(signal: CancelSignal) {
+    const abort = () => this.abort(signal.reason)
+    if (signal.aborted) return abort()
+    this.#followed = signal
+    this.#abortFollowing = abort
+    signal.addEventListener('abort', abort, { once: true })
   }
 
   /** Without a reason it is that of an `AbortController`. */
@@ -35,7 +39,8 @@ export class Cancellation implements CancelSignal {
   }
 
   release() {
-    if (this.#follow !== null) this.#followed?.removeEventListener('abort', this.#follow)
+    const abort = this.#abortFollowing
+    if (abort !== null) this.#followed?.removeEventListener('abort', abort)
   }
 
   throwIfAborted() {

@@ -31,12 +31,12 @@ export class Deadlines {
   }
 
   #check() {
-    this.#isArmed = false
     const nowMs = performance.now()
     for (const [item, dueAtMs] of this.#dueAtMs) {
       if (dueAtMs > nowMs) return this.#arm(dueAtMs - nowMs)
       this.#dueAtMs.delete(item)
       item.expire()
     }
+    this.#isArmed = false
   }
 }

@@ -17,7 +17,8 @@ type Renderer<Result> = {
 }
 
 type RunGenerationOptions<Result> = {
-  generate: (signal: AbortSignal) => EventBatches
+  /** By default the generation has the signal of its request. */
+  generate: (signal?: AbortSignal) => EventBatches
   renderer: Renderer<Result>
   context: Pick<RequestContext, 'requestId' | 'signal'>
   log: Pick<Log, 'error'>
@@ -49,7 +50,7 @@ export function runGeneration<Result>(options: RunGenerationOptions<Result>) {
       }
     },
     /** Throws if the generation fails. */
-    result: () => fold(generate(context.signal), renderer),
+    result: () => fold(generate(), renderer),
   }
 }
 

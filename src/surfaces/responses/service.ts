@@ -4,7 +4,7 @@ import type { Config } from '#config/schema.ts'
 import { type HostedToolbox, usesHostedTools } from '#hosted-tools/hosted-tools.ts'
 import type { FrameSource } from '#http/event-stream.ts'
 import { withForcedCall } from '#inference/forced-call.ts'
-import type { Generate, Inference } from '#inference/inference.ts'
+import type { EventBatches, Generate, Inference } from '#inference/inference.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { withSingleCall } from '#inference/single-call.ts'
 import { withCheckedOutput } from '#inference/structured-output.ts'
@@ -17,7 +17,7 @@ import type { Model } from '#models/catalogue.ts'
 import type { ModelResolver } from '#models/model-resolver.ts'
 import type { PrepareQueued } from '#responses/background-queue.ts'
 import type { StoredItem } from '#responses/response.ts'
-import type { ResponseRuns, RunPlan } from '#responses/runs.ts'
+import type { ResponseRuns } from '#responses/runs.ts'
 import type { ResponseHead } from '#responses/stored.ts'
 import type { Collections } from '#retrieval/collections/create-collections.ts'
 import type { Sealer } from '#sealing/sealer.ts'
@@ -103,7 +103,8 @@ export type ResponsePlan = {
   readonly droppedTools: readonly string[]
   readonly history: History
   readonly renderer: ResponseRenderer
-  readonly generate: RunPlan['generate']
+  /** By default with the signal of the request. */
+  readonly generate: (signal?: AbortSignal) => EventBatches
 }
 
 /** The origin of a plan: a client's request, or one from the queue. */
@@ -277,11 +278,10 @@ async function planResponse(
       now: deps.now,
     }),
     generate(signal) {
-      const run = (own: AbortSignal) => generate({ ...job, context: withSignal(context, own) })
+      const run = (own?: AbortSignal) => generate({ ...job, context: withSignal(context, own) })
+      if (turn === undefined) return run(signal)
       const { isInputOnly } = parsed
-      return turn === undefined
-        ? run(signal)
-        : generateTurn(run, { turn, isInputOnly, signal, request })
+      return generateTurn(run, { turn, isInputOnly, signal: signal ?? context.signal, request })
     },
   }
 }
