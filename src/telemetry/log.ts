@@ -72,7 +72,10 @@ function renderJson({ time, level, message }: LineHead, fields: LogFields): stri
   let line = `{"time":"${time}","level":"${level}"${messageField(message)}`
   for (const name in fields) {
     const value = fields[name]
-    if (value !== undefined) line = `${line}${fieldStart(name)}${jsonOf(name, value)}`
+    if (value === undefined) continue
+    const field = fieldOf(name)
+    const json = typeof value === 'string' ? textJson(field, value) : valueJson(name, value)
+    line = `${line}${field.start}${json}`
   }
   return `${line}}`
 }
@@ -81,24 +84,42 @@ const messageField = cachedByText(
   templatesMax,
   (message) => `,"message":${JSON.stringify(message)}`,
 )
-const fieldStart = cachedByText(templatesMax, (name) => `,${JSON.stringify(name)}:`)
 
-function jsonOf(name: string, value: unknown): string {
-  if (value === null) return 'null'
+/** What is the same for all values of a field. */
+type Field = {
+  readonly start: string
+  readonly isPlain: boolean
+  readonly isSecret: boolean
+  /** Whether values repeat. Each path may be another one, and would take the place of a name. */
+  readonly repeats: boolean
+}
+
+const fieldOf = cachedByText(
+  templatesMax,
+  (name): Field => ({
+    start: `,${JSON.stringify(name)}:`,
+    isPlain: plainFields.has(name),
+    isSecret: secretField.test(name),
+    repeats: name !== 'path',
+  }),
+)
+
+function textJson({ isPlain, isSecret, repeats }: Field, text: string): string {
+  if (isPlain && plainText.test(text)) return `"${text}"`
+  if (isSecret) return '"[redacted]"'
+  return repeats && text.length <= cachedCharsMax
+    ? redactedText(text)
+    : JSON.stringify(redact(text))
+}
+
+function valueJson(name: string, value: unknown): string {
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : 'null'
-  if (typeof value === 'string' && plainFields.has(name) && plainText.test(value))
-    return `"${value}"`
-  if (typeof value === 'string' && value.length <= cachedCharsMax && !isSecretField(name)) {
-    // Each path may be another one, and would take the place of a name.
-    return name === 'path' ? JSON.stringify(redact(value)) : redactedText(value)
-  }
-  return JSON.stringify(redactField(name, value, 0)) ?? 'null'
+  return value === null ? 'null' : (JSON.stringify(redactField(name, value, 0)) ?? 'null')
 }
 
 /** Names of models and upstreams repeat in most lines. */
 const cachedCharsMax = 64
 const redactedText = cachedByText(templatesMax, (text) => JSON.stringify(redact(text)))
-const isSecretField = cachedByText(templatesMax, (name) => secretField.test(name))
 
 /** A text with every credential in it replaced. */
 export function redact(text: string): string {
@@ -118,7 +139,7 @@ function redactFields(fields: object, depth: number): Record<string, unknown> {
 }
 
 function redactField(name: string, value: unknown, depth: number): unknown {
-  return isSecretField(name) ? '[redacted]' : redactValue(value, depth)
+  return fieldOf(name).isSecret ? '[redacted]' : redactValue(value, depth)
 }
 
 function redactValue(value: unknown, depth: number): unknown {

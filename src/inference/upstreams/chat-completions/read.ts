@@ -34,12 +34,13 @@ const outputFields = [...textFields, ...otherFields]
 /** Whether a chunk holds token counts and no output. */
 export function isTrailer({ usage, choices }: JsonObject): boolean {
   if (!isRecord(usage) || readUsage(usage) === null) return false
-  return readRecords(choices).every(({ delta, message }) =>
-    [delta, message].every((part) => {
-      const fields = asRecord(part)
-      return !outputFields.some((name) => isPresent(fields[name]))
-    }),
+  return readRecords(choices).every(
+    ({ delta, message }) => !hasOutput(delta) && !hasOutput(message),
   )
+}
+
+function hasOutput(part: unknown): boolean {
+  return isRecord(part) && outputFields.some((name) => isPresent(part[name]))
 }
 
 /** Neither absent nor empty. */
