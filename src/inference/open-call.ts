@@ -202,7 +202,8 @@ export class OpenCall {
       const isElsewhere = router.hasOther(call, tried)
       const untriedUpstream = isElsewhere || (isPermanent && hasUntried(call, tried))
       const pauseMs = pauseBeforeRetryMs(failure, retries, { ...options.retry, untriedUpstream })
-      if (pauseMs === null || this.#isAborted()) throw failure
+      const isAborted = this.#abortion !== null || this.#call.context.signal.aborted
+      if (pauseMs === null || isAborted) throw failure
       if (!router.mayRetry(slot, failure, { isElsewhere })) throw failure
       await sleep(pauseMs, this.#follow())
     }
@@ -277,18 +278,13 @@ export class OpenCall {
     this.#slot.end(this.record.error)
   }
 
-  #isAborted(): boolean {
-    return this.#abortion !== null || this.#call.context.signal.aborted
-  }
-
   /** The cancellation of the next attempt or pause; that of the last one is released. */
   #follow(): Cancellation {
     this.#current?.release()
     const { context } = this.#call
-    const current = context.followClient?.() ?? new Cancellation(context.signal)
-    this.#current = current
-    if (this.#abortion !== null) current.abort(this.#abortion.reason)
-    return current
+    this.#current = context.followClient?.() ?? new Cancellation(context.signal)
+    if (this.#abortion !== null) this.#current.abort(this.#abortion.reason)
+    return this.#current
   }
 }
 
