@@ -27,8 +27,8 @@ export function createRespond(path: string, securityHeaders: Readonly<Record<str
     if (length !== null) exchange.bytesOut = Number(length)
     else if (status === 304) exchange.bytesOut = 0
     if (!exchange.isOpen) exchange.end()
-    const add = (name: string, value: unknown) => {
-      if (!headers.has(name)) headers.set(name, String(value))
+    const add = (name: string, value: string | number | undefined) => {
+      if (value !== undefined && !headers.has(name)) headers.set(name, String(value))
     }
     for (const name in set.headers) add(name, set.headers[name])
     for (const name in securityHeaders) add(name, securityHeaders[name])
@@ -45,7 +45,10 @@ export function createRespond(path: string, securityHeaders: Readonly<Record<str
     exchange.bytesOut = body === null ? 0 : Buffer.byteLength(body)
     exchange.end()
     const headers = new Headers(body === null ? commonHeaders : jsonHeaders)
-    for (const name in set.headers) headers.set(name, String(set.headers[name]))
+    for (const name in set.headers) {
+      const value = set.headers[name]
+      if (value !== undefined) headers.set(name, String(value))
+    }
     for (const name of idHeaders) headers.set(name, exchange.requestId)
     if (wantsServerTiming(request.headers)) {
       headers.set('server-timing', renderServerTiming(exchange))

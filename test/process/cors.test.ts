@@ -152,7 +152,7 @@ test('without origins nothing is allowed, and nothing else changes', async () =>
   expect((await openSocket(closed.port(), { headers })).head).toStartWith('HTTP/1.1 101')
 })
 
-test('every kind of response has the security headers', async () => {
+test('every kind of response has the security headers and the id of its request', async () => {
   const responses = [
     await closed.request('/v1/models'),
     await closed.request('/v1/responses', stream),
@@ -164,8 +164,10 @@ test('every kind of response has the security headers', async () => {
     await fetch(`${closed.url()}/livez`, { method: 'HEAD' }),
     await fetch(`${closed.url()}/docs`),
     await fetch(`${closed.url()}/metrics`),
+    await preflight(gateway, '/v1/responses', page),
   ]
   for (const { headers } of responses) {
+    expect(headers.get('x-request-id')).toMatch(/^req_\w{26}$/)
     expect(headers.get('x-content-type-options')).toBe('nosniff')
     expect(headers.get('referrer-policy')).toBe('no-referrer')
     expect(headers.get('cross-origin-resource-policy')).toBe('same-origin')
@@ -175,4 +177,6 @@ test('every kind of response has the security headers', async () => {
     }
   }
   for (const response of responses) await response.arrayBuffer()
+  const { headers } = await closed.request('/compat/v1/models')
+  expect(headers.get('request-id')).toBe(headers.get('x-request-id'))
 })
