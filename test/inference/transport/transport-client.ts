@@ -41,10 +41,14 @@ export async function textOf(answer: UpstreamHttpResponse): Promise<string> {
 /** What came of a body before it failed, and the error; null when it did not fail. */
 export async function readUntilFailure(
   answer: UpstreamHttpResponse,
+  onText: () => void = () => {},
 ): Promise<{ text: string; error: unknown }> {
   let text = ''
   try {
-    for await (const chunk of answer.chunks) text += latin1(chunk)
+    for await (const chunk of answer.chunks) {
+      text += latin1(chunk)
+      onText()
+    }
     return { text, error: null }
   } catch (error) {
     return { text, error }
