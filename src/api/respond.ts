@@ -19,7 +19,7 @@ export function createRespond(path: string, securityHeaders: Readonly<Record<str
   const jsonHeaders = new Headers({ ...securityHeaders, 'content-type': jsonType })
   const idHeaders = isMessagesPath(path) ? ['x-request-id', 'request-id'] : ['x-request-id']
 
-  function passOn(given: Response, { exchange, request, set }: Handled): Response {
+  function passOn(given: Response, { exchange, set }: Handled): Response {
     const response = withStatus(given, set)
     const { headers, status } = response
     exchange.status = status
@@ -33,12 +33,10 @@ export function createRespond(path: string, securityHeaders: Readonly<Record<str
     for (const name in set.headers) add(name, set.headers[name])
     for (const name in securityHeaders) add(name, securityHeaders[name])
     for (const name of idHeaders) add(name, exchange.requestId)
-    if (wantsServerTiming(request.headers)) add('server-timing', renderServerTiming(exchange))
-    release(set)
     return response
   }
 
-  function render(result: unknown, { exchange, request, set }: Handled): Response {
+  function render(result: unknown, { exchange, set }: Handled): Response {
     const body = result === undefined ? null : JSON.stringify(result)
     const status = Number(set.status ?? 200)
     exchange.status = status
@@ -50,29 +48,25 @@ export function createRespond(path: string, securityHeaders: Readonly<Record<str
       if (value !== undefined) headers.set(name, String(value))
     }
     for (const name of idHeaders) headers.set(name, exchange.requestId)
-    if (wantsServerTiming(request.headers)) {
-      headers.set('server-timing', renderServerTiming(exchange))
-    }
-    release(set)
     return new Response(body, { status, headers })
   }
 
   return (result: unknown, handled: Handled): unknown => {
-    if (result instanceof Response) return passOn(result, handled)
-    return handled.exchange.isOpen ? result : render(result, handled)
+    const { exchange, request, set } = handled
+    const isResponse = result instanceof Response
+    if (exchange.isOpen && !isResponse) return result
+    const response = isResponse ? passOn(result, handled) : render(result, handled)
+    if (wantsServerTiming(request.headers) && !response.headers.has('server-timing')) {
+      response.headers.set('server-timing', renderServerTiming(exchange))
+    }
+    // What is left here, the framework would add to a copy of the response.
+    set.headers = {}
+    set.status = 200
+    return response
   }
 }
 
 function withStatus(response: Response, { status }: ResponseSettings): Response {
   if (response.status !== 200 || status === undefined || status === 200) return response
   return new Response(response.body, { status: Number(status), headers: response.headers })
-}
-
-/** What is left here, the framework would add to a copy of the response. */
-function release(set: ResponseSettings): void {
-  for (const _ in set.headers) {
-    set.headers = {}
-    break
-  }
-  set.status = 200
 }

@@ -184,14 +184,8 @@ export function missingResult(call: ToolCallItem): string {
 
 /** Results by call id. Clients may reuse an id in a later turn, so each has a list. */
 export function indexResults(items: readonly RequestItem[]): Map<string, ToolResultItem[]> {
-  const results = new Map<string, ToolResultItem[]>()
-  for (const item of items) {
-    if (item.type !== 'tool-result') continue
-    const earlier = results.get(item.callId)
-    if (earlier === undefined) results.set(item.callId, [item])
-    else earlier.push(item)
-  }
-  return results
+  const results = items.filter((item) => item.type === 'tool-result')
+  return Map.groupBy(results, ({ callId }) => callId)
 }
 
 /** Throws when results remain after every call has taken its own. */
