@@ -12,6 +12,7 @@ import { RunningRequest } from '#http/running-request.ts'
 import { type ServerSource, trackServer } from '#http/track-server.ts'
 import type { Cancellation } from '#lib/cancellation.ts'
 import { type ClientAddresses, createClientAddresses } from '#lib/client-address.ts'
+import { endOfTurn } from '#lib/end-of-turn.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Exchange } from '#lib/exchange.ts'
 import type { TraceContext } from '#lib/trace.ts'
@@ -108,6 +109,8 @@ function serve(endpoint: Endpoint, deps: MountDeps, serverOf: ServerSource) {
       if (hasParams) requireDecoded(params)
       endpoint.before?.(set)
       if (bodySpec !== undefined && server !== null) running = new RunningRequest(request, server)
+      // Requests of one turn are parsed and planned together.
+      if (bodySpec?.kind === 'json') await endOfTurn()
       const query = querySpec === undefined ? {} : readQuery(querySpec, searchOf(request.url))
       const body =
         bodySpec?.kind === 'json' ? await readBody(bodySpec, context, request, config) : undefined

@@ -3,7 +3,7 @@ import { databaseEndpoints } from '#operations/database-endpoints.ts'
 import { watchDatabase } from '#operations/database-report.ts'
 import { operationsEndpoints } from '#operations/endpoints.ts'
 import { answerSchema, checkDescribed, checkExamples } from '#test/support/described-shapes.ts'
-import { createTestApp, operationsOf } from '#test/support/endpoints.ts'
+import { createTestApp, operationsOf, publicOnly } from '#test/support/endpoints.ts'
 
 test.each([
   ['/livez', false, 200],
@@ -23,16 +23,6 @@ test.each([
   checkDescribed(answerSchema(operation, status), await response.json())
   checkExamples(operation)
 })
-
-/** None of these endpoints authenticates. */
-const publicOnly = {
-  auth: { authenticate: () => Promise.reject(new Error('not public')) },
-  config: {
-    limits: { requestBytesMax: 1, jsonDepthMax: 1 },
-    files: { uploadGapMs: 10_000, uploadMs: 10_000 },
-    stream: { heartbeatMs: 10_000, readerStallMs: 10_000 },
-  },
-}
 
 test.each([
   ['responds', async () => {}, { state: 'available', ping_ms: expect.any(Number) }],

@@ -5,6 +5,7 @@ import { Elysia } from 'elysia'
 import { mountEndpoints } from '#api/mount.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { operationsEndpoints } from '#operations/endpoints.ts'
+import { publicOnly } from '#test/support/endpoints.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, type GatewayOptions, startGateway } from '#test/support/gateway.ts'
 import { quietObserver } from '#test/support/quiet-log.ts'
@@ -196,16 +197,7 @@ test.if(outside !== undefined)('a remote client without a token is refused', asy
           scrapeMetrics: async () => '',
           draining: () => false,
         }),
-        {
-          auth: {
-            authenticate: () => Promise.reject(new Error('not public')),
-          },
-          config: {
-            limits: { requestBytesMax: 1, jsonDepthMax: 1 },
-            files: { uploadGapMs: 10_000, uploadMs: 10_000 },
-            stream: { heartbeatMs: 10_000, readerStallMs: 10_000 },
-          },
-        },
+        publicOnly,
       ),
     )
     .listen({ hostname: '0.0.0.0', port: 0 })

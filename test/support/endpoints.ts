@@ -24,6 +24,16 @@ export function createTestApp(
     .use(mountEndpoints(endpoints, deps))
 }
 
+/** Of an application whose endpoints are all public. */
+export const publicOnly: MountDeps = {
+  auth: { authenticate: () => Promise.reject(new Error('not public')) },
+  config: {
+    limits: { requestBytesMax: 1_000, jsonDepthMax: 10 },
+    files: { uploadGapMs: 10_000, uploadMs: 10_000 },
+    stream: { heartbeatMs: 10_000, readerStallMs: 10_000 },
+  },
+}
+
 /**
  * The OpenAPI operations of a feature, by method and path: `POST /v1/agents`. Nothing behind the
  * endpoints is created, so their handlers cannot be called.

@@ -1,4 +1,5 @@
 import type { CountedRequest } from '#inference/token-estimate.ts'
+import { endOfTurn } from '#lib/end-of-turn.ts'
 import { createLru, type Lru } from '#lib/lru.ts'
 import {
   type ClassTokens,
@@ -126,6 +127,6 @@ async function estimateInSlices({ texts }: MeasuredRequest): Promise<void> {
     chars += text.text.length
     if (chars < charsPerSlice) continue
     chars = 0
-    await new Promise((resolve) => setImmediate(resolve))
+    await endOfTurn()
   }
 }

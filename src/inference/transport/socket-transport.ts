@@ -1,4 +1,5 @@
 import type { Transport, UpstreamHttpRequest } from '#inference/transport.ts'
+import { endOfTurn } from '#lib/end-of-turn.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { Connection } from './connection.ts'
 import { ConnectionPool } from './connection-pool.ts'
@@ -54,7 +55,11 @@ export function createSocketTransport(
         const connection = pooled ?? (await withDescriptor(open, signal))
         if (pooled === null) noteConnect(request, startedAtMs)
         const response = await sendOver(connection, rendered, roundTrip)
-        if (response !== null) return response
+        if (response !== null) {
+          // Responses of one turn are read and rendered together.
+          await endOfTurn()
+          return response
+        }
         log?.debug('stale upstream connection', { host: endpoint.host })
         pooled = null
       }

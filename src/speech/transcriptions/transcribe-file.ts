@@ -1,5 +1,6 @@
 import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { endOfTurn } from '#lib/end-of-turn.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Encoding } from '#speech/decoders/decoder.ts'
 import { openAudioDecoder, sniff, sniffFrames } from '#speech/decoders/open-decoder.ts'
@@ -156,7 +157,7 @@ async function* decodeFile(
       }
       recognition.write(piece)
       samples += piece.length
-      if (++steps % piecesPerTurn === 0) await new Promise(setImmediate)
+      if (++steps % piecesPerTurn === 0) await endOfTurn()
       results.throwIfFailed()
       if (results.hasFinals()) yield results.takeFinals()
     }

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { createRouter } from '#inference/routing/router.ts'
 import { defaultHealthSettings } from '#inference/routing/settings.ts'
+import { eventually } from '#test/support/eventually.ts'
 import { makeRequest, makeRequestContext } from '#test/support/generation.ts'
 import {
   collect,
@@ -104,6 +105,7 @@ test('a failure of one attempt leaves the other one running; of both it ends the
   const one = await open([{ ...silent }, broken])
   const collected = collect(one.generate())
   await one.upstreams[1]?.until(({ requests }) => requests.length === 1)
+  await eventually('the second attempt fails', () => one.states[1]?.inFlight === 0)
   await one.upstreams[0]?.stop()
   const error = await collected.catch((thrown: unknown) => thrown)
   expect(error).toMatchObject({ kind: 'upstream_unreachable' })
