@@ -12,7 +12,7 @@ import { RunningRequest } from '#http/running-request.ts'
 import { type ServerSource, trackServer } from '#http/track-server.ts'
 import type { Cancellation } from '#lib/cancellation.ts'
 import { type ClientAddresses, createClientAddresses } from '#lib/client-address.ts'
-import { endOfTurn } from '#lib/end-of-turn.ts'
+import { createCohorts } from '#lib/cohorts.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Exchange } from '#lib/exchange.ts'
 import type { TraceContext } from '#lib/trace.ts'
@@ -53,9 +53,10 @@ export type MountDeps = {
  */
 export function mountEndpoints(endpoints: readonly Endpoint[], deps: MountDeps) {
   const app = new Elysia({ name: 'endpoints' })
-  const serverOf = trackServer(app)
+  // Requests that arrive together are parsed and planned together.
+  const shared = { serverOf: trackServer(app), joinCohort: createCohorts() }
   for (const endpoint of endpoints) {
-    app.route(endpoint.method, endpoint.path, serve(endpoint, deps, serverOf), { parse: 'none' })
+    app.route(endpoint.method, endpoint.path, serve(endpoint, deps, shared), { parse: 'none' })
   }
   for (const { method, path } of shadowingRoutes(endpoints)) {
     app.route(method, path, refuseMethod, { parse: 'none' })
@@ -76,7 +77,9 @@ type Handler = (
   input: EndpointInput<Record<string, string>, unknown, unknown, PublicContext | CallerContext>,
 ) => unknown
 
-function serve(endpoint: Endpoint, deps: MountDeps, serverOf: ServerSource) {
+type Shared = { readonly serverOf: ServerSource; readonly joinCohort: () => Promise<void> }
+
+function serve(endpoint: Endpoint, deps: MountDeps, { serverOf, joinCohort }: Shared) {
   const { auth, config, httpMetrics, tracer, securityHeaders = {} } = deps
   const { clientAddresses = createClientAddresses([]) } = deps
   const { query: querySpec, body: bodySpec } = endpoint
@@ -109,8 +112,7 @@ function serve(endpoint: Endpoint, deps: MountDeps, serverOf: ServerSource) {
       if (hasParams) requireDecoded(params)
       endpoint.before?.(set)
       if (bodySpec !== undefined && server !== null) running = new RunningRequest(request, server)
-      // Requests of one turn are parsed and planned together.
-      if (bodySpec?.kind === 'json') await endOfTurn()
+      if (bodySpec?.kind === 'json') await joinCohort()
       const query = querySpec === undefined ? {} : readQuery(querySpec, searchOf(request.url))
       const body =
         bodySpec?.kind === 'json' ? await readBody(bodySpec, context, request, config) : undefined

@@ -1,4 +1,3 @@
-import { endOfTurn } from '#lib/end-of-turn.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Exchange } from '#lib/exchange.ts'
 import { bodyTooLarge, checkEncoding, decompressBody } from './content-encoding.ts'
@@ -59,9 +58,9 @@ async function readLongJson(
 ): Promise<unknown> {
   const bytes = await decompressBody(received, encoding, limits.requestBytesMax)
   requireContent(bytes, limits)
-  await endOfTurn()
+  await yieldToEventLoop()
   const value = parseText(decodeBytes(bytes), 'The request body')
-  await endOfTurn()
+  await yieldToEventLoop()
   return value
 }
 
@@ -70,6 +69,10 @@ function requireContent(bytes: Uint8Array, limits: Pick<BodyLimits, 'jsonDepthMa
     throw new AppError('malformed_json', 'The request body is empty; send a JSON object.')
   }
   requireDepth(bytes, limits, 'The request body')
+}
+
+function yieldToEventLoop(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }
 
 /**

@@ -1,5 +1,4 @@
 import type { CountedRequest } from '#inference/token-estimate.ts'
-import { endOfTurn } from '#lib/end-of-turn.ts'
 import { createLru, type Lru } from '#lib/lru.ts'
 import {
   type ClassTokens,
@@ -127,6 +126,6 @@ async function estimateInSlices({ texts }: MeasuredRequest): Promise<void> {
     chars += text.text.length
     if (chars < charsPerSlice) continue
     chars = 0
-    await endOfTurn()
+    await new Promise((resolve) => setImmediate(resolve))
   }
 }

@@ -1,5 +1,5 @@
 import type { Transport, UpstreamHttpRequest } from '#inference/transport.ts'
-import { endOfTurn } from '#lib/end-of-turn.ts'
+import { createCohorts } from '#lib/cohorts.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { Connection } from './connection.ts'
 import { ConnectionPool } from './connection-pool.ts'
@@ -37,6 +37,8 @@ export function createSocketTransport(
   const pending = createPendingConnects()
   const { headerBytesMax, bufferBytesMax, log } = options
   const release = (connection: Connection) => pool.put(connection)
+  // Responses that arrive together are read and rendered together.
+  const joinCohort = createCohorts()
   const withDescriptor = createDescriptorWait({ closeIdle: () => pool.closeIdle(), log })
 
   return {
@@ -56,8 +58,7 @@ export function createSocketTransport(
         if (pooled === null) noteConnect(request, startedAtMs)
         const response = await sendOver(connection, rendered, roundTrip)
         if (response !== null) {
-          // Responses of one turn are read and rendered together.
-          await endOfTurn()
+          await joinCohort()
           return response
         }
         log?.debug('stale upstream connection', { host: endpoint.host })

@@ -1,7 +1,6 @@
 import type { Transaction } from '#db/client.ts'
 import type { Embedders } from '#embedding/embedder.ts'
 import type { Jobs, RunningJob } from '#jobs/jobs.ts'
-import { endOfTurn } from '#lib/end-of-turn.ts'
 import { AppError, type ErrorKind, toAppError } from '#lib/errors.ts'
 import { asRecord } from '#lib/json.ts'
 import { repeat } from '#lib/repeat.ts'
@@ -267,7 +266,7 @@ async function split(document: DocumentText, index: ChunkIndex, signal: AbortSig
 }
 
 async function yieldToEventLoop(signal: AbortSignal): Promise<void> {
-  await endOfTurn()
+  await new Promise<void>((resolve) => setImmediate(resolve))
   signal.throwIfAborted()
 }
 

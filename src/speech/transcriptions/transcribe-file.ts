@@ -1,6 +1,5 @@
 import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { endOfTurn } from '#lib/end-of-turn.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Encoding } from '#speech/decoders/decoder.ts'
 import { openAudioDecoder, sniff, sniffFrames } from '#speech/decoders/open-decoder.ts'
@@ -157,7 +156,7 @@ async function* decodeFile(
       }
       recognition.write(piece)
       samples += piece.length
-      if (++steps % piecesPerTurn === 0) await endOfTurn()
+      if (++steps % piecesPerTurn === 0) await new Promise(setImmediate)
       results.throwIfFailed()
       if (results.hasFinals()) yield results.takeFinals()
     }

@@ -1,4 +1,3 @@
-import { endOfTurn } from '#lib/end-of-turn.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import type { RecordedSpan, SpanSink } from './recorded-span.ts'
 
@@ -68,7 +67,7 @@ export function createExportQueue(
 
   async function sendBatch(): Promise<void> {
     // The end of a request does not wait for the encoding of a batch.
-    await endOfTurn()
+    await new Promise((resolve) => setImmediate(resolve))
     const batch = waiting.slice(0, batchSpansMax)
     let pauseMs = retryMs.first
     for (let attempt = 1; ; attempt++) {
