@@ -8,8 +8,8 @@ type Cohort = PromiseWithResolvers<void> & { size: number }
 
 /**
  * Gathers the tasks that come to one step of their work in one turn of the event loop. They go on together at
- * its end, and take each further step one after the other (cohort scheduling): the code of a step, which the
- * next ones would displace from the caches of the processor, is then loaded once for all of them.
+ * its end, and take each further step one after the other (cohort scheduling), so that the code of a step is
+ * more likely to be in the caches of the processor.
  *
  * The result joins a cohort; its promise is shared. A full cohort is followed by another one in the next turn.
  */
