@@ -112,10 +112,12 @@ function serve(endpoint: Endpoint, deps: MountDeps, { serverOf, joinCohort }: Sh
       if (hasParams) requireDecoded(params)
       endpoint.before?.(set)
       if (bodySpec !== undefined && server !== null) running = new RunningRequest(request, server)
-      if (bodySpec?.kind === 'json') await joinCohort()
       const query = querySpec === undefined ? {} : readQuery(querySpec, searchOf(request.url))
-      const body =
-        bodySpec?.kind === 'json' ? await readBody(bodySpec, context, request, config) : undefined
+      let body: unknown
+      if (bodySpec?.kind === 'json') {
+        await joinCohort()
+        body = await readBody(bodySpec, context, request, config)
+      }
       const input = { params, query, body, context, request, set, server }
       const { trace } = exchange
       // Jobs continue the trace of the request that adds them.

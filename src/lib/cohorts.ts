@@ -1,7 +1,4 @@
-/**
- * Larger cohorts make nothing cheaper. Of a burst, the first are responded to sooner, and other events are
- * received in between.
- */
+/** Larger cohorts save no more, and of a burst the first would wait for the last. */
 const cohortSizeMax = 32
 
 type Cohort = PromiseWithResolvers<void> & { size: number }

@@ -7,6 +7,7 @@ import { AppError } from '#lib/errors.ts'
 import { adaptersWithoutModels } from '#test/support/adapters.ts'
 import { makeRequestContext } from '#test/support/generation.ts'
 import { collect, failure, type Overrides, start, target } from '#test/support/generations.ts'
+import { runPendingPromises } from '#test/support/pending-promises.ts'
 
 /**
  * A test advances the clock; the adapter works in memory. So no deadline depends on the speed of
@@ -64,11 +65,6 @@ function untilAborted(signal: CancelSignal): Promise<never> {
   return new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
   })
-}
-
-/** Runs all pending promise callbacks. */
-async function runPendingPromises(): Promise<void> {
-  for (let turn = 0; turn < 100; turn++) await Promise.resolve()
 }
 
 const finish: Partial<GenerationEvent> = { type: 'finish' }

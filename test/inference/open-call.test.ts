@@ -7,6 +7,7 @@ import { AppError, type ErrorKind } from '#lib/errors.ts'
 import { adaptersWithoutModels } from '#test/support/adapters.ts'
 import { makeRequestContext } from '#test/support/generation.ts'
 import { target } from '#test/support/generations.ts'
+import { runPendingPromises } from '#test/support/pending-promises.ts'
 import { openTransport } from '#test/support/transport.ts'
 
 beforeEach(() => {
@@ -30,10 +31,6 @@ const deps = {
   deadlines: { firstEventMs: 1, gapMs: 1, totalMs: 1 },
   retry: patient,
   onSettled() {},
-}
-
-async function runPendingPromises(): Promise<void> {
-  for (let turn = 0; turn < 50; turn++) await Promise.resolve()
 }
 
 type Given = {

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createCohorts } from '#lib/cohorts.ts'
+import { runPendingPromises } from '#test/support/pending-promises.ts'
 
 /** Joins, takes two steps, and notes them. */
 function walkers(joinCohort: () => Promise<void>) {
@@ -15,17 +16,12 @@ function walkers(joinCohort: () => Promise<void>) {
   }
 }
 
-/** All that goes on without the event loop. */
-async function runMicrotasks() {
-  for (let step = 0; step < 100; step++) await null
-}
-
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
 test('who joins in one turn goes on at its end, and takes each step with the others', async () => {
   const { walk, steps } = walkers(createCohorts())
   const first = walk('a')
-  await runMicrotasks()
+  await runPendingPromises()
   expect(steps).toEqual([])
   await Promise.all([first, walk('b')])
   expect(steps).toEqual(['a1', 'b1', 'a2', 'b2'])
@@ -35,7 +31,7 @@ test('who joins later goes on in the next turn', async () => {
   const { walk, steps } = walkers(createCohorts())
   await walk('a')
   const next = walk('b')
-  await runMicrotasks()
+  await runPendingPromises()
   expect(steps).toEqual(['a1', 'a2'])
   await next
   expect(steps).toEqual(['a1', 'a2', 'b1', 'b2'])

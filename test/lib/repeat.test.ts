@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, jest, test } from 'bun:test'
 import { repeat } from '#lib/repeat.ts'
+import { runPendingPromises } from '#test/support/pending-promises.ts'
 
 beforeEach(() => {
   jest.useFakeTimers()
@@ -7,10 +8,6 @@ beforeEach(() => {
 afterEach(() => {
   jest.useRealTimers()
 })
-
-async function runPendingPromises(): Promise<void> {
-  for (let turn = 0; turn < 20; turn++) await Promise.resolve()
-}
 
 /** A task whose runs end when the test says so. */
 function start() {

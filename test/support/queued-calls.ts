@@ -103,7 +103,3 @@ export const unusedDeps = {
   retry: { retriesMax: 3, backoffMs: 20, retryAfterMaxMs: 100 },
   onSettled() {},
 }
-
-export async function runPendingPromises(): Promise<void> {
-  for (let turn = 0; turn < 50; turn++) await Promise.resolve()
-}

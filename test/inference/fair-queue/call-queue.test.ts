@@ -2,7 +2,8 @@ import { afterEach, beforeEach, expect, jest, test } from 'bun:test'
 import { OpenCall } from '#inference/open-call.ts'
 import { nothingTried } from '#inference/routing/usable.ts'
 import { AppError } from '#lib/errors.ts'
-import { makeCall, runPendingPromises, startQueue, unusedDeps } from '#test/support/queued-calls.ts'
+import { runPendingPromises } from '#test/support/pending-promises.ts'
+import { makeCall, startQueue, unusedDeps } from '#test/support/queued-calls.ts'
 
 beforeEach(() => {
   jest.useFakeTimers()

@@ -3,7 +3,8 @@ import { OpenCall } from '#inference/open-call.ts'
 import { sleep } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { createDice } from '#test/support/dice.ts'
-import { makeCall, runPendingPromises, startQueue, unusedDeps } from '#test/support/queued-calls.ts'
+import { runPendingPromises } from '#test/support/pending-promises.ts'
+import { makeCall, startQueue, unusedDeps } from '#test/support/queued-calls.ts'
 
 beforeEach(() => {
   jest.useFakeTimers()

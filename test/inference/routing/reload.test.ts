@@ -9,7 +9,8 @@ import type { Target, Upstream } from '#inference/upstream.ts'
 import { Cancellation } from '#lib/cancellation.ts'
 import { AppError } from '#lib/errors.ts'
 import { target } from '#test/support/generations.ts'
-import { makeCall, runPendingPromises, startQueue } from '#test/support/queued-calls.ts'
+import { runPendingPromises } from '#test/support/pending-promises.ts'
+import { makeCall, startQueue } from '#test/support/queued-calls.ts'
 
 const unreachable = () => new AppError('upstream_unreachable', 'refused')
 const deadProbes: Probes = { reach: async () => false, generate: async () => false }
