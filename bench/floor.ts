@@ -13,6 +13,7 @@ import { ResponseReader } from './support/response-reader.ts'
 const [upstreamPort = '', secret = ''] = process.argv.slice(2)
 const max = { requestsPerSecond: 1_000_000, inFlight: 20_000, bodyBytes: 1_048_576, callers: 1_000 }
 const totalMs = 600_000
+const pool = { idleMax: 1_024, idleMs: 60_000 }
 
 type Caller = { readonly subject: string; readonly untilMs: number; tokens: number; atMs: number }
 
@@ -61,7 +62,8 @@ async function connect(): Promise<Socket<Connection>> {
     onBody: (text) => socket.data.call?.onText(text),
     onEnd() {
       busy.delete(socket)
-      idle.push(socket)
+      socket.data.deadlineMs = performance.now() + pool.idleMs
+      if (idle.push(socket) > pool.idleMax) idle.shift()?.end()
       socket.data.call?.onEnd()
     },
   })
@@ -72,8 +74,7 @@ async function connect(): Promise<Socket<Connection>> {
     socket: {
       data: ({ data }, bytes) => data.reader.push(bytes),
       close({ data }) {
-        busy.delete(socket)
-        data.call?.onEnd()
+        if (busy.delete(socket)) data.call?.onEnd()
       },
     },
   })
@@ -92,6 +93,7 @@ async function send(body: string, call: Call): Promise<Socket<Connection>> {
 /** One sweep holds every deadline. */
 setInterval(() => {
   for (const socket of busy) if (socket.data.deadlineMs < performance.now()) socket.terminate()
+  while ((idle[0]?.data.deadlineMs ?? Infinity) < performance.now()) idle.shift()?.end()
 }, 250)
 
 const refuse = (status: number, error: string) => Response.json({ error }, { status })
@@ -110,8 +112,7 @@ async function handle(request: Request): Promise<Response> {
   const messages = [{ role: 'user', content: input }]
   const sent = JSON.stringify({ model, messages, stream, ...options })
   inFlight++
-  const respond = stream ? streamResponse : wholeResponse
-  return respond(sent, model, () => settle(caller, startedMs))
+  return (stream ? streamResponse : wholeResponse)(sent, model, () => settle(caller, startedMs))
 }
 
 const newId = (prefix: string) => `${prefix}_${crypto.randomUUID()}`
@@ -141,8 +142,7 @@ function wholeResponse(body: string, model: string, done: () => void): Promise<R
 function streamResponse(body: string, model: string, done: () => void): Response {
   const [id, itemId] = [newId('resp'), newId('msg')]
   const place = { item_id: itemId, output_index: 0, content_index: 0 }
-  let sequence = 0
-  let [unread, text, usage]: [string, string, unknown] = ['', '', null]
+  let [sequence, unread, text, usage]: [number, string, string, unknown] = [0, '', '', null]
   let sent: Promise<Socket<Connection>> | null = null
   const frame = (type: string, fields: object) =>
     `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence++, ...fields })}\n\n`

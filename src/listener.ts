@@ -42,16 +42,17 @@ const retiredMax = 16
 const resumeDescriptors = 2 * spareDescriptors
 
 /**
- * Listens, and sheds load when descriptors run out. First it closes idle connections: those without
- * any request, the oldest first, then those between two requests; new connections wait meanwhile. If
+ * Listens, and sheds load when descriptors run out. First it closes idle connections: those to upstreams,
+ * those without any request, the oldest first, then those between two requests; new connections wait meanwhile. If
  * that frees nothing, it stops accepting until descriptors are free. Bun itself would accept up to the
  * limit and then spin on failing accepts. `listen` gets the port when it listens again.
  */
 export function openListener(deps: {
   listen: (port?: number) => Server
+  closeIdleUpstream: () => void
   log: Pick<Log, 'info' | 'warn' | 'error'>
 }): Listener {
-  const { listen, log } = deps
+  const { listen, closeIdleUpstream, log } = deps
   const first = listen()
   const port = first.port ?? 0
   // Opened now, because later there may be no descriptor for it.
@@ -115,6 +116,7 @@ export function openListener(deps: {
     }
     if (!isShedding) log.warn('descriptor limit reached, closing idle connections')
     isShedding = true
+    closeIdleUpstream()
     const closed = sockets.closeSilent({ silentMs, countMax: silentClosedMax })
     // Connections that wait to be accepted would be reset.
     if (closed > 0) failedChecks = 0

@@ -78,7 +78,11 @@ export async function serve(
   }
   const app = buildApp(services)
   await beginWork(services)
-  const listener = openListener({ listen: (port) => listen(app, services, port), log })
+  const listener = openListener({
+    listen: (port) => listen(app, services, port),
+    closeIdleUpstream: services.transport.closeIdle,
+    log,
+  })
   services.certificate?.watch(listener.listenAgain)
   const { port } = listener
   notifySupervisor({ type: 'ready', port })

@@ -7,6 +7,14 @@ export type Transport = {
   send(request: UpstreamHttpRequest): Promise<UpstreamHttpResponse>
 }
 
+/** A transport that keeps connections for the next requests. */
+export type PooledTransport = Transport & {
+  /** Closes the connections that no request uses, which frees their file descriptors. */
+  closeIdle(): void
+  /** Closes idle connections now, and the others when their request has ended. */
+  close(): void
+}
+
 /** Headers that identify the request to the upstream; `headers` take precedence. */
 export type RequestIdentity = {
   /** `x-request-id`; each attempt has its own. */

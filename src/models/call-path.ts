@@ -29,10 +29,15 @@ import { onnxModels } from './onnx-models.ts'
 import { startRouting } from './start-routing.ts'
 import { configuredUpstreams } from './upstreams.ts'
 
+/**
+ * A new connection delays the first event by a round trip, with TLS by two or three. Upstreams that close idle
+ * connections sooner are noticed, and a request on one that is closing is sent again. Not with `fetch`,
+ * so there it is below the idle timeout of common servers.
+ */
+const idleMs = { socket: 60_000, fetch: 4_000 }
+
 const transportLimits = {
-  /** Below the idle timeout of common servers, so that a pooled socket is rarely a dead one. */
-  idleMs: 4_000,
-  idleSocketsPerOriginMax: 256,
+  idleSocketsPerOriginMax: 1_024,
   headerBytesMax: 65_536,
   /** Received bytes of one generation that were not passed on yet. */
   bufferBytesMax: 262_144,
@@ -60,6 +65,7 @@ export function startCallPath(
     fetch: needs.fetch,
     connectMs: () => config.deadlines.connectMs,
     ...transportLimits,
+    idleMs: idleMs[config.transport],
     log,
     onResponse: callReport.upstreamAnswered,
   })

@@ -24,6 +24,7 @@ test.if(kernelAllows(wanted))(
     listener = openListener({
       listen: (port = 0) =>
         Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response('ok') }),
+      closeIdleUpstream() {},
       log: quietLog,
     })
     const result = join(mkdtempSync(join(tmpdir(), 'sluice-backlog-')), 'established')

@@ -11,6 +11,7 @@ import {
   stopProcesses,
 } from '#test/support/process.ts'
 import { openSocket, parseAnswer } from '#test/support/raw-exchange.ts'
+import { readTcpTable } from '#test/support/tcp-table.ts'
 
 const openFilesMax = 512
 let upstream: HeldUpstream | undefined
@@ -133,6 +134,28 @@ test.each([
     const paused = 'descriptor limit reached, accepting paused'
     expect(gateway.log().filter(({ message }) => message === paused)).toEqual([])
     expect(childrenOf(gateway.pid)).toEqual(workers)
+    for (const idler of idlers) idler.destroy()
+  },
+)
+
+test.if(process.platform === 'linux')(
+  'connections to an upstream that no request uses are closed when descriptors run short',
+  async () => {
+    const gateway = await startGateway()
+    const port = Number(new URL(upstream?.baseUrl ?? '').port)
+    const connected = () =>
+      readTcpTable().filter(({ remotePort, state }) => remotePort === port && state === '01').length
+    const token = await signToken()
+    const request = post('/v1/responses', token, { model: 'held', input: 'hello', stream: true })
+    const answers = Array.from({ length: 5 }, () => exchange(gateway.port(), request))
+    await eventually('the streams run', () => upstream?.held() === 5)
+    upstream?.release()
+    await Promise.all(answers)
+    expect(connected()).toBe(5)
+
+    const idlers = openIdlers(gateway.port(), openFilesMax + 200, '')
+    await gateway.logged('descriptor limit reached, closing idle connections')
+    expect(connected()).toBe(0)
     for (const idler of idlers) idler.destroy()
   },
 )

@@ -5,7 +5,7 @@ import { temporaryFolder } from './process.ts'
 import { chatStream } from './recordings.ts'
 import { chunk } from './scripted-answers.ts'
 
-/** A chat upstream whose responses begin at once and end on demand. */
+/** A chat upstream whose responses begin at once and end on demand. It keeps idle connections open. */
 export type HeldUpstream = {
   /** A configuration with this upstream and its model `held` only. */
   readonly configFile: string
@@ -44,6 +44,7 @@ export async function startHeldUpstream(
       response.on('close', () => held.delete(response))
     }
   })
+  server.keepAliveTimeout = 0
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', 4096, resolve))
   const address = server.address()
   const port = typeof address === 'object' && address !== null ? address.port : 0

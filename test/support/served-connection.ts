@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { openDescriptors } from './process.ts'
+import { readTcpTable } from './tcp-table.ts'
 
 /** A keep-alive connection with the worker that serves it. */
 export type ServedConnection = {
@@ -54,15 +54,10 @@ async function openConnection(port: number, workers: readonly number[]): Promise
 
 /** The server end of a connection, from the table of the kernel. */
 function inodeOf(ends: { serverPort: number; clientPort: number }): string {
-  const hex = (port: number) => port.toString(16).toUpperCase().padStart(4, '0')
-  const table = readFileSync('/proc/net/tcp', 'utf8').split('\n')
-  const row = table
-    .map((line) => line.trim().split(/\s+/))
-    .find(
-      ([, local, remote]) =>
-        local?.endsWith(`:${hex(ends.serverPort)}`) && remote?.endsWith(`:${hex(ends.clientPort)}`),
-    )
-  return row?.[9] ?? ''
+  const row = readTcpTable().find(
+    ({ localPort, remotePort }) => localPort === ends.serverPort && remotePort === ends.clientPort,
+  )
+  return row?.inode ?? ''
 }
 
 type Question = [

@@ -1,5 +1,8 @@
 import type { Connection, ConnectionOwner } from './connection.ts'
 
+/** Expired connections that are closed at a time; each takes a system call, and streams wait meanwhile. */
+export const closedPerSweepMax = 16
+
 /** Idle connections by origin. The most recently used is reused first, so that the surplus expires. */
 export class ConnectionPool {
   readonly #idleMs: number
@@ -35,9 +38,10 @@ export class ConnectionPool {
 
   remove(removed: IdleConnection) {
     const { origin } = removed.connection
-    const others = this.#idle.get(origin)?.filter((idle) => idle !== removed) ?? []
-    if (others.length === 0) this.#idle.delete(origin)
-    else this.#idle.set(origin, others)
+    const idle = this.#idle.get(origin) ?? []
+    const index = idle.indexOf(removed)
+    if (index !== -1) idle.splice(index, 1)
+    if (idle.length === 0) this.#idle.delete(origin)
   }
 
   /** Closes idle connections, and active ones when they are returned. */
@@ -72,10 +76,13 @@ export class ConnectionPool {
 
   #closeExpired() {
     const idleSinceMax = performance.now() - this.#idleMs
-    for (const idle of [...this.#idle.values()].flat()) {
-      if (idle.sinceMs > idleSinceMax) continue
-      this.remove(idle)
-      idle.connection.close()
+    let closable = closedPerSweepMax
+    for (const [origin, idle] of this.#idle) {
+      const kept = idle.findIndex(({ sinceMs }) => sinceMs > idleSinceMax)
+      const expired = idle.splice(0, Math.min(kept === -1 ? idle.length : kept, closable))
+      closable -= expired.length
+      if (idle.length === 0) this.#idle.delete(origin)
+      for (const { connection } of expired) connection.close()
     }
   }
 }

@@ -9,6 +9,12 @@ export type ConnectionOwner = {
   lost(cause: Error | null): void
 }
 
+/**
+ * Silence after which the kernel asks whether the peer still exists. After ten unanswered probes, a second
+ * apart, the connection fails: a machine that vanished closes nothing.
+ */
+const keepAliveMs = 5_000
+
 /** One socket to an upstream. It serves consecutive requests. */
 export class Connection {
   readonly origin: string
@@ -40,7 +46,10 @@ export class Connection {
   /** A connecting socket cannot be closed, so a connection that was closed meanwhile is terminated here. */
   attach(socket: Bun.Socket<Connection>) {
     if (this.#closed) socket.terminate()
-    else this.#socket = socket
+    else {
+      socket.setKeepAlive(true, keepAliveMs)
+      this.#socket = socket
+    }
   }
 
   setOwner(owner: ConnectionOwner) {

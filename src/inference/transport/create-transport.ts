@@ -1,4 +1,4 @@
-import type { Transport } from '#inference/transport.ts'
+import type { PooledTransport } from '#inference/transport.ts'
 import { createFetchTransport, type FetchTransportOptions } from './fetch-transport.ts'
 import { createSocketTransport, type SocketTransportOptions } from './socket-transport.ts'
 
@@ -15,11 +15,12 @@ type TransportOptions = (SocketTransportOptions & FetchTransportOptions) & {
 export function createTransport(
   kind: TransportKind,
   { onResponse, ...options }: TransportOptions,
-): Transport & { close(): void } {
+): PooledTransport {
   const transport =
     kind === 'socket' ? createSocketTransport(options) : createFetchTransport(options)
   if (onResponse === undefined) return transport
   return {
+    closeIdle: transport.closeIdle,
     close: transport.close,
     send(request) {
       const { upstream } = request

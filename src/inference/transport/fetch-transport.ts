@@ -1,4 +1,4 @@
-import type { Transport, UpstreamHttpRequest } from '#inference/transport.ts'
+import type { PooledTransport, UpstreamHttpRequest } from '#inference/transport.ts'
 import { chunkOf } from '#inference/transport.ts'
 import type { CancelSignal } from '#lib/cancellation.ts'
 import { toAbortSignal } from '#lib/deadline.ts'
@@ -36,9 +36,7 @@ const unconnectedCodes = new Set(['ECONNREFUSED', 'EMFILE', 'ENFILE', 'ENOTFOUND
  * `fetch` reports neither stale connections nor when it is connected, so requests are not retried here
  * and connecting has no deadline. Responses are parsed as leniently as Bun does.
  */
-export function createFetchTransport(
-  options: FetchTransportOptions,
-): Transport & { close(): void } {
+export function createFetchTransport(options: FetchTransportOptions): PooledTransport {
   const { fetch: sendRequest, bufferBytesMax, log } = options
   const session = new Bun.FetchSession({
     // Explicit, so that no environment variable can disable the verification.
@@ -78,6 +76,7 @@ export function createFetchTransport(
         throw error
       }
     },
+    closeIdle,
     close() {
       isClosed = true
       closeIdle()

@@ -1,4 +1,4 @@
-import type { Transport, UpstreamHttpRequest } from '#inference/transport.ts'
+import type { PooledTransport, UpstreamHttpRequest } from '#inference/transport.ts'
 import { createCohorts } from '#lib/cohorts.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { Connection } from './connection.ts'
@@ -27,9 +27,7 @@ export type SocketTransportOptions = {
  * only on concurrent connects. It pools connections, and retries a request once on a new one when a
  * pooled one is stale. An invalid request (its URL or headers) throws a plain error.
  */
-export function createSocketTransport(
-  options: SocketTransportOptions,
-): Transport & { close(): void } {
+export function createSocketTransport(options: SocketTransportOptions): PooledTransport {
   const pool = new ConnectionPool({
     idleMs: options.idleMs,
     idlePerOriginMax: options.idleSocketsPerOriginMax,
@@ -65,6 +63,7 @@ export function createSocketTransport(
         pooled = null
       }
     },
+    closeIdle: () => pool.closeIdle(),
     close: () => pool.close(),
   }
 }

@@ -1,4 +1,6 @@
 import { afterEach, expect } from 'bun:test'
+import { closedPerSweepMax } from '#inference/transport/connection-pool.ts'
+import { readTcpTable } from '#test/support/tcp-table.ts'
 import { overEachTransport } from './over-each-transport.ts'
 import {
   answering,
@@ -12,7 +14,7 @@ import {
 } from './scripted-server.ts'
 import { failureOf, request, textOf, until } from './transport-client.ts'
 
-overEachTransport(import.meta.file, ({ test, openTransport }) => {
+overEachTransport(import.meta.file, ({ test, testOnLinux, openTransport }) => {
   let server: ScriptedServer | undefined
   let transport = openTransport()
 
@@ -66,13 +68,25 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(busy).toHaveLength(1)
   })
 
-  test('an idle connection is closed after the timeout', async () => {
-    const { ask, peers } = await serve(answering(okAnswer, 2), { idleMs: 30 })
-    await Promise.all([ask(), ask()])
+  test('idle connections are closed after the timeout', async () => {
+    const count = 2 * closedPerSweepMax + 1
+    const limits = { idleMs: 30, idleSocketsPerOriginMax: count }
+    const { ask, peers } = await serve(answering(okAnswer, count), limits)
+    await Promise.all(Array.from({ length: count }, () => ask()))
     await Promise.all(peers.map(({ closed }) => closed))
     expect(await ask()).toBe('ok')
-    expect(peers).toHaveLength(3)
+    expect(peers).toHaveLength(count + 1)
   })
+
+  testOnLinux(
+    'the kernel asks on a silent connection whether the upstream still exists',
+    async () => {
+      const { ask, port } = await serve(answering(okAnswer))
+      await ask()
+      const connected = readTcpTable().filter(({ remotePort }) => remotePort === port)
+      expect(connected).toMatchObject([{ state: '01', timer: '02' }])
+    },
+  )
 
   test('after the server closed the connection, a new one is opened', async () => {
     const { ask, peers } = await serve(

@@ -47,7 +47,7 @@ const ofFetch: Gaps = {
     'connecting has a deadline': hangs(noConnectDeadline),
   },
   'connections.test.ts': {
-    'an idle connection is closed after the timeout': hangs(
+    'idle connections are closed after the timeout': hangs(
       'fetch keeps a connection some seconds longer than configured',
     ),
     'a request on a kept connection is sent again if the server closes it': fails(unknownReuse),

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
 import { endpointOf } from '#inference/transport/http1-request.ts'
 import {
   connectsPerOriginMax,
   createPendingConnects,
 } from '#inference/transport/pending-connects.ts'
 import { endPassedTime, passTime } from '#test/support/passing-time.ts'
+import { readTcpTable } from '#test/support/tcp-table.ts'
 import { okAnswer, type ScriptedServer, serveScript } from './scripted-server.ts'
 import { failureOf, openTransport, request, textOf, until } from './transport-client.ts'
 import { listenWithoutAccepting } from './unaccepting-listener.ts'
@@ -25,10 +25,8 @@ const connectTimeout = { kind: 'upstream_connect_timeout', status: 504 }
 
 /** Connecting sockets to a port of loopback (Linux). */
 function connectingTo(port: number): number {
-  const remote = `:${port.toString(16).toUpperCase().padStart(4, '0')} 02 `
-  return readFileSync('/proc/net/tcp', 'utf8')
-    .split('\n')
-    .filter((line) => line.includes(remote)).length
+  return readTcpTable().filter(({ remotePort, state }) => remotePort === port && state === '02')
+    .length
 }
 
 describe.skipIf(process.platform !== 'linux')('an upstream that accepts no connections', () => {
