@@ -112,7 +112,7 @@ async function startAll({ databaseServer, workers }: Options): Promise<Gateway> 
   })
 }
 
-/** One model per upstream protocol, and short deadlines. */
+/** One model per upstream protocol, short deadlines, and caches that are full in the second half. */
 function configuration(upstreamPort: number, enginePort: number): string {
   const upstreams = ['responses', 'messages'].map(
     (api) =>
@@ -129,6 +129,7 @@ function configuration(upstreamPort: number, enginePort: number): string {
     `[stream]\nheartbeat_ms = 3500\nreader_stall_ms = ${readerStallMs}`,
     '[responses]\nttl_s = 300\nstream_ttl_s = 120\nabandon_ms = 3000',
     '[files]\ntrash_s = 0',
+    '[tokens]\ntexts_max = 500',
     '[speech]\nresume_ms = 2000',
     '[[engine]]\nname = "stub"\nkind = "vosk"\nlanguages = ["en"]',
     `url = "ws://127.0.0.1:${enginePort}"`,
