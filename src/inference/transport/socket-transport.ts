@@ -37,7 +37,8 @@ export function createSocketTransport(options: SocketTransportOptions): PooledTr
   const release = (connection: Connection) => pool.put(connection)
   // Responses that arrive together are read and rendered together.
   const joinCohort = createCohorts()
-  const withDescriptor = createDescriptorWait({ closeIdle: () => pool.closeIdle(), log })
+  const closeIdle = () => pool.closeIdle()
+  const withDescriptor = createDescriptorWait({ closeIdle, log })
 
   return {
     async send(request) {
@@ -63,7 +64,7 @@ export function createSocketTransport(options: SocketTransportOptions): PooledTr
         pooled = null
       }
     },
-    closeIdle: () => pool.closeIdle(),
+    closeIdle,
     close: () => pool.close(),
   }
 }
