@@ -67,9 +67,12 @@ export abstract class PullIterator<T> implements AsyncIterableIterator<T, undefi
   }
 }
 
-/** Takes items until `take` returns false or there are no more, and makes a result of them. */
+/**
+ * Takes items until `take` returns false or there are no more, and makes a result of them. The next item
+ * waits for a promise.
+ */
 type Consumption<T, R> = {
-  take(item: T): boolean
+  take(item: T): boolean | Promise<boolean>
   result(): R
 }
 
@@ -100,12 +103,27 @@ class Consumer<T, R> implements Subscriber<T> {
 
   onNext(item: T) {
     try {
-      if (this.#consumption.take(item)) pull(this.#items, this)
-      else this.onComplete()
+      const taken = this.#consumption.take(item)
+      if (typeof taken === 'boolean') this.#continue(taken)
+      else {
+        taken.then(
+          (more) => this.#continue(more),
+          (error) => this.#cancel(error),
+        )
+      }
     } catch (error) {
-      void Promise.resolve(this.#items.return?.()).catch(() => {})
-      this.onError(error)
+      this.#cancel(error)
     }
+  }
+
+  #continue(more: boolean) {
+    if (more) pull(this.#items, this)
+    else this.onComplete()
+  }
+
+  #cancel(error: unknown) {
+    void Promise.resolve(this.#items.return?.()).catch(() => {})
+    this.onError(error)
   }
 
   onComplete() {

@@ -1,6 +1,6 @@
 import { AppError } from '#lib/errors.ts'
 import { endingOf, endOfLog, forceCancel, type StreamRendering } from './ending.ts'
-import { createEventLog, type EventLog } from './event-log.ts'
+import { EventLog } from './event-log.ts'
 import {
   type FrameRange,
   type FrameStreamDeps,
@@ -113,12 +113,12 @@ async function logOf(
   if (!isTerminal(found.log.status)) return remoteLogs.subscribe(ownerId, found)
   const { charsMax } = streaming
   if (found.log.last >= 0) {
-    const log = createEventLog({ last: found.log.last, charsMax })
+    const log = new EventLog({ last: found.log.last, charsMax })
     log.end(await endOfLog(store, found, rendering))
     return log
   }
   if (found.isLogExpired) throw streamExpired()
-  const log = createEventLog({ last: -1, charsMax })
+  const log = new EventLog({ last: -1, charsMax })
   log.append(rendering.renderEndedStream(found.object))
   log.end({ kind: 'complete' })
   return log

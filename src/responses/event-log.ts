@@ -1,10 +1,7 @@
 import type { AppError } from '#lib/errors.ts'
-import { framesAfter } from './log-segment.ts'
+import { framesAfter, joinSegments } from './log-segment.ts'
 import type { ResponseObject } from './response.ts'
 import type { LogSegment } from './stored.ts'
-
-export type EventLog = ReturnType<typeof createEventLog>
-export type LogReader = ReturnType<typeof createReader>
 
 /**
  * `complete`: the log holds the terminal frames. `truncated`: each reader renders its own from this
@@ -16,142 +13,173 @@ export type LogEnd =
   | { readonly kind: 'truncated'; readonly object: ResponseObject; readonly closing: string }
   | { readonly kind: 'failed'; readonly error: AppError }
 
+export type LogReader = {
+  /** The sequence number of the last frame read. */
+  readonly position: number
+  /** The log has these new frames; null: others than new frames, or its end. May read at once. */
+  changed(added: LogSegment | null): void
+}
+
+/** Segments of the ring buffer grow to this part of its size. */
+const segmentsPerBuffer = 16
+
 /**
  * The in-memory tail of one response's frames: a ring buffer of the newest segments with any number
- * of readers, each at its own position. Evicted segments are read from the database.
+ * of readers, each at its own position. Evicted segments are read from the database. Frames join the
+ * newest segment until it is taken for the database: an object per frame would outlive many garbage
+ * collections. A class, because each stored stream has one.
  */
-export function createEventLog(options: {
-  last: number
-  charsMax: number
-  /** Readers get nothing until a frame is persisted, or none will be. */
-  isHeld?: boolean
-}) {
-  const segments: LogSegment[] = []
-  const readers = new Set<LogReader>()
-  let { last, isHeld = false } = options
-  let chars = 0
-  let persisted = last
-  let keepsForReaders = false
-  let how: LogEnd | null = null
-  let resolveSpace: (() => void) | undefined
+export class EventLog {
+  readonly #charsMax: number
+  readonly #segments: { first: number; last: number; frames: string }[] = []
+  readonly #readers = new Set<LogReader>()
+  #last: number
+  #chars = 0
+  #isHeld: boolean
+  #persisted: number
+  /** The sequence number of the last frame that was taken or persisted. */
+  #taken: number
+  #keepsForReaders = false
+  #end: LogEnd | null = null
+  #resolveSpace: (() => void) | undefined
 
-  const isNeeded = (segment: LogSegment) => {
-    if (segment.last <= persisted) return false
-    return !keepsForReaders || [...readers].some((reader) => reader.position() < segment.last)
+  constructor(options: {
+    last: number
+    charsMax: number
+    /** Readers get nothing until a frame is persisted, or none will be. */
+    isHeld?: boolean
+  }) {
+    this.#charsMax = options.charsMax
+    this.#last = options.last
+    this.#persisted = options.last
+    this.#taken = options.last
+    this.#isHeld = options.isHeld ?? false
   }
-  const isFull = () =>
-    chars > options.charsMax && segments[0] !== undefined && isNeeded(segments[0])
-  const evict = () => {
-    // The newest segment stays regardless of its size: current readers read it next.
-    while (chars > options.charsMax && segments.length > 1 && !isFull()) {
-      chars -= segments.shift()?.frames.length ?? 0
-    }
-    if (isFull()) return
-    resolveSpace?.()
+
+  /** The sequence number of the newest frame. */
+  get last(): number {
+    return this.#last
   }
-  const wakeAll = () => {
-    for (const reader of readers) reader.wake()
+
+  get isHeld(): boolean {
+    return this.#isHeld
   }
-  const release = () => {
-    if (!isHeld) return
-    isHeld = false
-    wakeAll()
+
+  get ended(): LogEnd | null {
+    return this.#end
   }
-  const readAfter = (after: number) => {
-    if (isHeld || after >= last) return null
+
+  get readers(): number {
+    return this.#readers.size
+  }
+
+  append(added: LogSegment): void {
+    const newest = this.#segments.at(-1)
+    const chars = added.frames.length
+    if (newest !== undefined && this.#mayGrow(newest, chars)) {
+      newest.frames += added.frames
+      newest.last = added.last
+    } else this.#segments.push({ ...added })
+    this.#chars += chars
+    this.#last = added.last
+    if (this.#chars > this.#charsMax) this.#evict()
+    if (!this.#isHeld) this.#notify(added)
+  }
+
+  #mayGrow(segment: LogSegment, chars: number): boolean {
+    const charsMax = this.#charsMax / segmentsPerBuffer
+    return segment.first > this.#taken && segment.frames.length + chars <= charsMax
+  }
+
+  /** The frames since the last call as one segment, to be written to the database; null for none. */
+  take(): LogSegment | null {
+    let at = this.#segments.length
+    while (at > 0 && (this.#segments[at - 1]?.first ?? 0) > this.#taken) at -= 1
+    this.#taken = this.#last
+    return joinSegments(this.#segments.slice(at))
+  }
+
+  /** Frames up to this number are in the database and may be evicted. */
+  persistedUpTo(upTo: number): void {
+    this.#persisted = Math.max(this.#persisted, upTo)
+    this.#taken = Math.max(this.#taken, upTo)
+    this.#evict()
+    this.#release()
+  }
+
+  /** Nothing is persisted from now on: segments stay until every reader has read them. */
+  keepForReaders(): void {
+    this.#keepsForReaders = true
+    this.#evict()
+    this.#release()
+  }
+
+  isFull(): boolean {
+    const oldest = this.#segments[0]
+    return this.#chars > this.#charsMax && oldest !== undefined && this.#isNeeded(oldest)
+  }
+
+  /** Resolves when the ring buffer has space. For one waiter. */
+  space(): Promise<void> {
+    if (!this.isFull()) return Promise.resolve()
+    return new Promise<void>((resolve) => {
+      this.#resolveSpace = resolve
+    })
+  }
+
+  /** The first end counts. */
+  end(given: LogEnd): void {
+    this.#end ??= given
+    this.#isHeld = false
+    this.#notify(null)
+  }
+
+  attach(reader: LogReader): void {
+    this.#readers.add(reader)
+  }
+
+  detach(reader: LogReader): void {
+    if (this.#readers.delete(reader)) this.#evict()
+  }
+
+  /** A reader has a new position. */
+  readerMoved(): void {
+    if (this.#keepsForReaders) this.#evict()
+  }
+
+  /** The frames after a position; `evicted` if they left the ring buffer; null if there are none. */
+  read(after: number): { frames: string; last: number } | 'evicted' | null {
+    if (this.#isHeld || after >= this.#last) return null
+    const segments = this.#segments
     const first = segments[0]
-    if (first === undefined || first.first > after + 1) return 'evicted' as const
+    if (first === undefined || first.first > after + 1) return 'evicted'
     let at = segments.length - 1
     while (at > 0 && (segments[at - 1]?.last ?? after) > after) at -= 1
     let frames = ''
     for (; at < segments.length; at++) frames += framesAfter(segments[at] ?? first, after)
-    return { frames, last }
+    return { frames, last: this.#last }
   }
 
-  return {
-    /** The sequence number of the newest frame. */
-    last: () => last,
-    append(segment: LogSegment) {
-      segments.push(segment)
-      chars += segment.frames.length
-      last = segment.last
-      evict()
-      wakeAll()
-    },
-    isHeld: () => isHeld,
-    /** Frames up to this number are in the database and may be evicted. */
-    persistedUpTo(upTo: number) {
-      persisted = Math.max(persisted, upTo)
-      evict()
-      release()
-    },
-    /** Nothing is persisted from now on: segments stay until every reader has read them. */
-    keepForReaders() {
-      keepsForReaders = true
-      evict()
-      release()
-    },
-    isFull,
-    /** Resolves when the ring buffer has space. For one waiter. */
-    space() {
-      if (!isFull()) return Promise.resolve()
-      return new Promise<void>((resolve) => {
-        resolveSpace = resolve
-      })
-    },
-    end(given: LogEnd) {
-      how ??= given
-      isHeld = false
-      wakeAll()
-    },
-    ended: () => how,
-    attach(after: number) {
-      const reader = createReader(after, readAfter, {
-        moved: () => keepsForReaders && evict(),
-        detach: () => readers.delete(reader) && evict(),
-      })
-      readers.add(reader)
-      return reader
-    },
-    readers: () => readers.size,
+  #isNeeded(segment: LogSegment): boolean {
+    if (segment.last <= this.#persisted) return false
+    return !this.#keepsForReaders || this.#readers.values().some((r) => r.position < segment.last)
   }
-}
 
-function createReader(
-  after: number,
-  readAfter: (after: number) => { frames: string; last: number } | 'evicted' | null,
-  log: { moved(): void; detach(): void },
-) {
-  let position = after
-  let isWoken = false
-  let resolveChanged: (() => void) | undefined
-  return {
-    /** The sequence number of the last frame read. */
-    position: () => position,
-    moveTo(to: number) {
-      position = to
-      log.moved()
-    },
-    /** The frames after the position; `evicted` if they left the ring buffer; null if there are none. */
-    read: () => readAfter(position),
-    /** Resolves when the log may have changed, or on `wake`. */
-    changed() {
-      if (isWoken) {
-        isWoken = false
-        return Promise.resolve()
-      }
-      return new Promise<void>((resolve) => {
-        resolveChanged = resolve
-      })
-    },
-    wake() {
-      if (resolveChanged === undefined) {
-        isWoken = true
-        return
-      }
-      resolveChanged()
-      resolveChanged = undefined
-    },
-    detach: log.detach,
+  #evict(): void {
+    // The newest segment stays regardless of its size: current readers read it next.
+    while (this.#chars > this.#charsMax && this.#segments.length > 1 && !this.isFull()) {
+      this.#chars -= this.#segments.shift()?.frames.length ?? 0
+    }
+    if (!this.isFull()) this.#resolveSpace?.()
+  }
+
+  #release(): void {
+    if (!this.#isHeld) return
+    this.#isHeld = false
+    this.#notify(null)
+  }
+
+  #notify(added: LogSegment | null): void {
+    for (const reader of this.#readers) reader.changed(added)
   }
 }

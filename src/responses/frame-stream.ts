@@ -1,9 +1,11 @@
 import { jitteredBackoffMs } from '#lib/backoff.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
+import { PullIterator } from '#lib/pull-iterator.ts'
 import type { EventLog, LogReader } from './event-log.ts'
 import { countFrames, framesAfter } from './log-segment.ts'
 import type { ResponseObject } from './response.ts'
 import type { ResponseStore } from './store.ts'
+import type { LogSegment } from './stored.ts'
 
 export type FrameStreamDeps = {
   store: ResponseStore
@@ -19,7 +21,9 @@ export type FrameStreamDeps = {
  * Whole SSE frames, several at a time, without the closing `[DONE]`. Ends at once when the reader's
  * signal aborts.
  */
-export type Frames = AsyncGenerator<string, void, void>
+export type Frames = AsyncIterableIterator<string, void>
+
+type FrameSource = { readonly id: string; readonly log: EventLog }
 
 /** Where a stream starts; the signal ends it. */
 export type FrameRange = { readonly startingAfter: number; readonly signal: AbortSignal }
@@ -28,70 +32,150 @@ const outageBackoff = { firstMs: 100, maxMs: 1_000 }
 
 /** Streams the frames after a sequence number at the reader's pace. `onDetach` is called once. */
 export function streamFrames(
-  source: { id: string; log: EventLog },
+  source: FrameSource,
   range: FrameRange,
   { onDetach = () => {}, ...deps }: FrameStreamDeps & { onDetach?: () => void },
 ): Frames {
-  const reader = source.log.attach(range.startingAfter)
-  let attached = true
-  const detach = () => {
-    if (!attached) return
-    attached = false
-    range.signal.removeEventListener('abort', detach)
-    reader.detach()
-    onDetach()
-    reader.wake()
+  return new FrameStream(source, range, { ...deps, onDetach })
+}
+
+/** A reader of a log. New frames that are waited for are delivered at once, without a promise. */
+class FrameStream extends PullIterator<string> implements LogReader {
+  position: number
+  readonly #source: FrameSource
+  readonly #signal: AbortSignal
+  readonly #deps: FrameStreamDeps & { onDetach(): void }
+  readonly #onAbort = () => this.#leave()
+  #isAttached = true
+  /** Evicted frames are being read from the database. */
+  #isReading = false
+  /** The log may have changed since that read began. */
+  #isChanged = false
+
+  constructor(
+    source: FrameSource,
+    { startingAfter, signal }: FrameRange,
+    deps: FrameStreamDeps & { onDetach(): void },
+  ) {
+    super()
+    this.position = startingAfter
+    this.#source = source
+    this.#signal = signal
+    this.#deps = deps
+    source.log.attach(this)
+    if (signal.aborted) this.#detach()
+    else signal.addEventListener('abort', this.#onAbort)
   }
-  if (range.signal.aborted) detach()
-  else range.signal.addEventListener('abort', detach)
-  return read()
+
+  changed(added: LogSegment | null): void {
+    const isNext = added !== null && added.first === this.position + 1
+    if (isNext && this.isPending && !this.#isReading) {
+      this.moveTo(added.last)
+      this.emit(added.frames)
+    } else {
+      this.#isChanged = true
+      this.#deliver()
+    }
+  }
+
+  moveTo(position: number): void {
+    this.position = position
+    this.#source.log.readerMoved()
+  }
+
+  protected onPull() {
+    const { log } = this.#source
+    const hasFrames = !log.isHeld && log.last > this.position
+    if (hasFrames || log.ended !== null || !this.#isAttached) {
+      queueMicrotask(() => this.#deliver())
+    }
+  }
+
+  return(): Promise<IteratorResult<string, undefined>> {
+    this.#leave()
+    return Promise.resolve({ done: true, value: undefined })
+  }
+
+  #deliver() {
+    if (!this.isPending || this.#isReading) return
+    if (!this.#isAttached) {
+      this.emitEnd(null)
+      return
+    }
+    const { log } = this.#source
+    const step = log.read(this.position)
+    if (step === 'evicted') void this.#readStored()
+    else if (step !== null) {
+      this.moveTo(step.last)
+      this.emit(step.frames)
+    } else if (log.ended !== null) this.#end()
+  }
+
+  async #readStored(): Promise<void> {
+    this.#isReading = true
+    this.#isChanged = false
+    const before = this.position
+    let frames = ''
+    try {
+      frames = await this.#throughOutage(() => readStored(this.#source, this, this.#deps))
+    } catch (error) {
+      this.#detach()
+      this.emitEnd({ error })
+      return
+    } finally {
+      this.#isReading = false
+    }
+    if (frames !== '' && this.#isAttached) this.emit(frames)
+    else if (this.#isChanged || this.position > before || !this.#isAttached) this.#deliver()
+  }
 
   /** Repeats what fails for lack of the database; '' after the reader has left. */
-  async function throughOutage(step: () => Promise<string>): Promise<string> {
+  async #throughOutage(step: () => Promise<string>): Promise<string> {
     const startedAt = performance.now()
     for (let failures = 1; ; failures++) {
       try {
         return await step()
       } catch (error) {
-        if (!attached) return ''
-        const isOver = performance.now() - startedAt >= deps.outageMaxMs
+        if (!this.#isAttached) return ''
+        const isOver = performance.now() - startedAt >= this.#deps.outageMaxMs
         if (isOver || toAppError(error).kind !== 'service_unavailable') throw error
         await Bun.sleep(jitteredBackoffMs(failures, outageBackoff))
       }
     }
   }
 
-  async function* read(): Frames {
+  #end() {
+    this.#detach()
     try {
-      while (attached) {
-        const step = reader.read()
-        if (step === 'evicted') {
-          const frames = await throughOutage(() => readStored(source, reader, deps))
-          if (frames !== '' && attached) yield frames
-        } else if (step !== null) {
-          reader.moveTo(step.last)
-          yield step.frames
-        } else if (source.log.ended() !== null) {
-          const frames = terminalFrames(source.log, reader, deps)
-          if (frames !== '') yield frames
-          return
-        } else {
-          await reader.changed()
-        }
-      }
-    } finally {
-      detach()
+      const frames = terminalFrames(this.#source.log, this.position, this.#deps)
+      if (frames === '') this.emitEnd(null)
+      else this.emit(frames)
+    } catch (error) {
+      this.emitEnd({ error })
     }
+  }
+
+  #leave() {
+    this.#detach()
+    this.#deliver()
+  }
+
+  #detach() {
+    if (!this.#isAttached) return
+    this.#isAttached = false
+    this.#signal.removeEventListener('abort', this.#onAbort)
+    this.#source.log.detach(this)
+    this.#deps.onDetach()
   }
 }
 
 /** Reads evicted frames from the database; '' if they are not there yet. */
 async function readStored(
-  { id, log }: { id: string; log: EventLog },
-  reader: LogReader,
+  { id, log }: FrameSource,
+  reader: FrameStream,
   { store, charsMax }: FrameStreamDeps,
 ): Promise<string> {
-  const after = reader.position()
+  const after = reader.position
   const segments = await store.readLog(id, after, charsMax)
   let position = after
   let frames = ''
@@ -101,8 +185,7 @@ async function readStored(
     position = Math.max(position, segment.last)
   }
   if (position > after) reader.moveTo(position)
-  else if (segments.length > 0 || log.ended() !== null) throw streamExpired()
-  else await reader.changed()
+  else if (segments.length > 0 || log.ended !== null) throw streamExpired()
   return frames
 }
 
@@ -112,15 +195,15 @@ async function readStored(
  */
 function terminalFrames(
   log: EventLog,
-  reader: LogReader,
+  position: number,
   { renderTerminalFrames }: FrameStreamDeps,
 ): string {
-  const end = log.ended()
+  const end = log.ended
   if (end?.kind === 'failed') throw end.error
   if (end?.kind !== 'truncated') return ''
-  const position = Math.max(log.last(), reader.position())
-  const closing = position > log.last() ? '' : end.closing
-  return closing + renderTerminalFrames(end.object, position + 1 + countFrames(closing))
+  const closing = position > log.last ? '' : end.closing
+  const next = Math.max(log.last, position) + 1 + countFrames(closing)
+  return closing + renderTerminalFrames(end.object, next)
 }
 
 export function streamExpired(): AppError {

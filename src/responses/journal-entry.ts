@@ -1,9 +1,10 @@
-import { joinSegments } from './log-segment.ts'
 import type { EndedResponse, LogSegment, OpenedResponse, ResponseHead } from './stored.ts'
 
 export type EntryOptions = Pick<ResponseHead, 'id' | 'ownerId' | 'conversationId'> & {
   /** Part of the first write; null if the response is in the database. */
   readonly opened: OpenedResponse | null
+  /** The frames since the last call; null for none. */
+  take?(): LogSegment | null
   /** Frames up to this number are in the database. */
   onWritten?(last: number): void
   /** The database was unavailable for too long: nothing more of this response is written. */
@@ -24,8 +25,7 @@ export type Entry = EntryOptions & {
   opened: OpenedResponse | null
   /** A client waits for the row, because it holds back the response's id. */
   isOpeningAwaited: boolean
-  segments: LogSegment[]
-  /** Characters of the segments. */
+  /** Characters that the next write takes. */
   chars: number
   ending: { readonly ended: EndedResponse; settle(outcome: Outcome): void } | null
   write: EntryWrite | null
@@ -39,7 +39,6 @@ export function newEntry(options: EntryOptions): Entry {
   return {
     ...options,
     isOpeningAwaited: false,
-    segments: [],
     chars: 0,
     ending: null,
     write: null,
@@ -54,10 +53,9 @@ export function writeOf(entry: Entry): EntryWrite {
   if (entry.write !== null) return entry.write
   entry.write = {
     opened: entry.opened,
-    segment: joinSegments(entry.segments),
+    segment: entry.take?.() ?? null,
     ended: entry.ending?.ended ?? null,
   }
-  entry.segments = []
   entry.chars = 0
   return entry.write
 }
@@ -73,7 +71,7 @@ export function recordWritten(
   entry.opened = null
   entry.failingSince = null
   if (write.segment !== null) entry.onWritten?.(write.segment.last)
-  if (entry.segments.length === 0 && (entry.ending === null || write.ended !== null)) {
+  if (entry.chars === 0 && (entry.ending === null || write.ended !== null)) {
     pending.delete(entry)
   }
   if (write.ended !== null) entry.ending?.settle(refused.has(entry.id) ? 'refused' : 'stored')
@@ -83,7 +81,6 @@ export function failEntry(entry: Entry, pending: Set<Entry>): void {
   entry.state = 'failed'
   pending.delete(entry)
   entry.write = null
-  entry.segments = []
   entry.onFailed?.()
   entry.ending?.settle('unstored')
 }

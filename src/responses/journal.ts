@@ -10,7 +10,7 @@ import {
   writeOf,
 } from './journal-entry.ts'
 import type { ResponseStore } from './store.ts'
-import type { Ending, LogSegment } from './stored.ts'
+import type { Ending } from './stored.ts'
 
 export type Journal = ReturnType<typeof createJournal>
 export type JournalEntry = ReturnType<Journal['open']>
@@ -83,13 +83,15 @@ export function createJournal(deps: JournalDeps) {
     open(options: EntryOptions) {
       const entry = newEntry(options)
       return {
-        append(segment: LogSegment) {
+        /** There are this many further characters to take. */
+        append(chars: number) {
           if (entry.state !== 'open') return
-          entry.segments.push(segment)
-          entry.chars += segment.frames.length
-          pending.add(entry)
+          if (entry.chars === 0) {
+            pending.add(entry)
+            flushLater()
+          }
+          entry.chars += chars
           if (entry.chars >= deps.urgentChars) flush()
-          else flushLater()
         },
         /** Writes the row and the first frames at once: a client waits for them. */
         openSoon() {

@@ -3,7 +3,7 @@ import { repeat } from '#lib/repeat.ts'
 import { withTimeLimit } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
 import { endOfDeletedLog, endOfLog, type LogRendering } from './ending.ts'
-import { createEventLog, type EventLog } from './event-log.ts'
+import { EventLog } from './event-log.ts'
 import { isTerminal } from './response.ts'
 import type { ResponseStore } from './store.ts'
 import type { FoundResponse, LogProgress } from './stored.ts'
@@ -40,7 +40,7 @@ export function createRemoteLogReader(deps: {
 
   const polling = repeat(
     async () => {
-      for (const [id, { log }] of subscriptions) if (log.readers() === 0) subscriptions.delete(id)
+      for (const [id, { log }] of subscriptions) if (log.readers === 0) subscriptions.delete(id)
       try {
         await withTimeLimit(poll(), pollTimeoutMs, () => new Error('a poll took too long'))
         lastSuccessAt = performance.now()
@@ -69,7 +69,7 @@ export function createRemoteLogReader(deps: {
     const subscription = subscriptions.get(id)
     if (subscription === undefined) return
     const { log, found, ownerId } = subscription
-    if (progress !== undefined && progress.last > log.last()) {
+    if (progress !== undefined && progress.last > log.last) {
       await readUpTo(subscription, progress.last)
     }
     if (progress !== undefined && !isTerminal(progress.status)) return
@@ -85,11 +85,11 @@ export function createRemoteLogReader(deps: {
 
   async function readUpTo({ found, log }: Subscription, last: number) {
     const { id } = found.log
-    while (log.last() < last) {
-      const segments = await deps.store.readLog(id, log.last(), deps.charsMax)
+    while (log.last < last) {
+      const segments = await deps.store.readLog(id, log.last, deps.charsMax)
       // The response may have started here during the query.
       if (!subscriptions.has(id)) return
-      const added = segments.filter((segment) => segment.first > log.last())
+      const added = segments.filter((segment) => segment.first > log.last)
       if (added.length === 0) return
       for (const segment of added) {
         log.persistedUpTo(segment.last)
@@ -113,14 +113,14 @@ export function createRemoteLogReader(deps: {
     subscribe(ownerId: string, found: FoundResponse): EventLog {
       const known = subscriptions.get(found.log.id)
       if (known !== undefined) return known.log
-      const log = createEventLog({ last: found.log.last, charsMax: deps.charsMax })
+      const log = new EventLog({ last: found.log.last, charsMax: deps.charsMax })
       subscriptions.set(found.log.id, { ownerId, found, log })
       return log
     },
     /** Hands over the log of a response that starts here, if it is up to date. */
     takeOver(id: string, last: number): EventLog | undefined {
       const log = subscriptions.get(id)?.log
-      if (log?.last() !== last) return undefined
+      if (log?.last !== last) return undefined
       subscriptions.delete(id)
       return log
     },

@@ -2,6 +2,7 @@ import type { Config } from '#config/schema.ts'
 import type { EventBatch } from '#inference/events.ts'
 import { assert } from '#lib/assert.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
+import { consume } from '#lib/pull-iterator.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { EventLog } from './event-log.ts'
 import { type FrameRange, type FrameStreamDeps, type Frames, streamFrames } from './frame-stream.ts'
@@ -134,14 +135,9 @@ export class LocalRun {
       // A generator that is suspended at a yield does not see the signal.
       const stop = () => void batches.return().catch(() => {})
       signal.addEventListener('abort', stop, { once: true })
-      while (this.#isRunning()) {
-        const next = await batches.next()
-        if (!this.#isRunning()) return
-        if (next.done) {
-          throw new AppError('upstream_truncated', 'The upstream response ended prematurely.')
-        }
-        this.#append(next.value)
-        if (this.#log.isFull()) await this.#log.space()
+      await consume(batches, { take: (batch) => this.#take(batch), result: () => {} })
+      if (this.#isRunning()) {
+        throw new AppError('upstream_truncated', 'The upstream response ended prematurely.')
       }
       // Runs the generator to its end, so that it records its usage.
       await batches.next()
@@ -152,6 +148,14 @@ export class LocalRun {
 
   #isRunning(): boolean {
     return this.#phase === 'pending' || this.#phase === 'streaming'
+  }
+
+  /** Whether the run takes further batches, once its log has space. */
+  #take(batch: EventBatch): boolean | Promise<boolean> {
+    if (!this.#isRunning()) return false
+    this.#append(batch)
+    const isRunning = () => this.#isRunning()
+    return this.#log.isFull() ? this.#log.space().then(isRunning) : isRunning()
   }
 
   #append(batch: EventBatch): void {
@@ -174,6 +178,7 @@ export class LocalRun {
       ownerId,
       conversationId,
       opened: this.#wasQueued ? null : { ...head, runnerId, object: renderer.stored() },
+      take: () => this.#log.take(),
       onWritten: (last) => this.#log.persistedUpTo(last),
       onFailed: () => this.#log.keepForReaders(),
     })
@@ -186,11 +191,11 @@ export class LocalRun {
     const segment = this.#segmentOf(frames)
     this.#lastFrameAt = performance.now()
     this.#log.append(segment)
-    this.#entry?.append(segment)
+    this.#entry?.append(frames.length)
   }
 
   #segmentOf(frames: string): LogSegment {
-    const first = this.#log.last() + 1
+    const first = this.#log.last + 1
     const last = this.#plan.renderer.nextSequence() - 1
     assert(last >= first, 'each frame has a sequence number')
     return { first, last, frames }
@@ -228,7 +233,7 @@ export class LocalRun {
 
   /** A client can only resume a response whose id was sent. */
   #abandonMs(): number {
-    return this.#log.isHeld() ? 0 : this.#deps.settings.abandonMs
+    return this.#log.isHeld ? 0 : this.#deps.settings.abandonMs
   }
 
   #abandon(): void {

@@ -9,7 +9,7 @@ import type { Log } from '#telemetry/log.ts'
 import { createResponseAccess } from './access.ts'
 import { createBackgroundQueue } from './background-queue.ts'
 import { type StreamRendering, workerLost } from './ending.ts'
-import { createEventLog, type EventLog } from './event-log.ts'
+import { EventLog } from './event-log.ts'
 import { createJournal } from './journal.ts'
 import { startRecovery } from './recovery.ts'
 import { createRemoteLogReader } from './remote-log-reader.ts'
@@ -105,7 +105,7 @@ export async function createResponseRuns(deps: RunsDeps) {
   /** Continues the log of the queued response. */
   function startQueued(queued: QueuedResponse, plan: RunPlan): LocalRun {
     const { last } = queued.segment
-    const eventLog = remoteLogs.takeOver(queued.id, last) ?? createEventLog({ last, charsMax })
+    const eventLog = remoteLogs.takeOver(queued.id, last) ?? new EventLog({ last, charsMax })
     return start(plan, eventLog, true)
   }
   function onMessage(message: ResponseMessage): void {
@@ -163,7 +163,7 @@ export async function createResponseRuns(deps: RunsDeps) {
      * its id finds it, also if this process dies at once: frames wait for the row.
      */
     start: (plan: RunPlan) =>
-      start(plan, createEventLog({ last: -1, charsMax, isHeld: true }), false),
+      start(plan, new EventLog({ last: -1, charsMax, isHeld: true }), false),
     /** Stores a response that has ended and has no stream; false if the database is unavailable. */
     async storeEnded(head: ResponseHead, object: ResponseObject): Promise<boolean> {
       const { id, ownerId, conversationId } = head

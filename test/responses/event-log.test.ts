@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { createEventLog, type LogReader } from '#responses/event-log.ts'
+import { EventLog } from '#responses/event-log.ts'
+import type { LogSegment } from '#responses/stored.ts'
 
 /** The frames of a response in memory: what readers get, what is kept and who waits. */
 const frames = (number: number) => `${number}`.repeat(8).concat('\n\n')
@@ -7,7 +8,7 @@ const segment = (number: number) => ({ first: number, last: number, frames: fram
 
 /** Frames of ten characters, numbered from 0; 25 characters are kept. */
 function createLog(count = 0) {
-  const log = createEventLog({ last: -1, charsMax: 25 })
+  const log = new EventLog({ last: -1, charsMax: 25 })
   for (let number = 0; number < count; number++) log.append(segment(number))
   return log
 }
@@ -21,76 +22,113 @@ async function isSettled(promise: Promise<void>): Promise<boolean> {
   return settled
 }
 
-function readAll(reader: LogReader): string {
-  let text = ''
-  for (;;) {
-    const step = reader.read()
-    if (step === null || step === 'evicted') return `${text}${step ?? ''}`
-    reader.moveTo(step.last)
-    text += step.frames
+/** A reader that counts what it is told. */
+function attach(log: EventLog, after: number) {
+  const told: (LogSegment | null)[] = []
+  const reader = {
+    position: after,
+    told,
+    changed: (added: LogSegment | null) => void told.push(added),
+    moveTo(position: number) {
+      reader.position = position
+      log.readerMoved()
+    },
+    readAll() {
+      let text = ''
+      for (;;) {
+        const step = log.read(reader.position)
+        if (step === null || step === 'evicted') return `${text}${step ?? ''}`
+        reader.moveTo(step.last)
+        text += step.frames
+      }
+    },
   }
+  log.attach(reader)
+  return reader
 }
 
 describe('a reader', () => {
   test('gets the frames after its position, at once or one by one', () => {
     const log = createLog(2)
-    const early = log.attach(-1)
-    const late = log.attach(0)
-    expect([readAll(early), readAll(late)]).toEqual([frames(0) + frames(1), frames(1)])
-    expect(early.read()).toBeNull()
-    expect(log.attach(7).read()).toBeNull()
+    const early = attach(log, -1)
+    const late = attach(log, 0)
+    expect([early.readAll(), late.readAll()]).toEqual([frames(0) + frames(1), frames(1)])
+    expect([log.read(early.position), log.read(7)]).toEqual([null, null])
     log.append(segment(2))
-    expect([readAll(early), readAll(late)]).toEqual([frames(2), frames(2)])
-    expect([early.position(), log.last()]).toEqual([2, 2])
+    expect([early.readAll(), late.readAll()]).toEqual([frames(2), frames(2)])
+    expect([early.position, log.last]).toEqual([2, 2])
   })
 
   test('gets the frames of several segments from the middle of one', () => {
     const log = createLog()
     log.append({ first: 0, last: 1, frames: 'a\n\nb\n\n' })
     log.append({ first: 2, last: 3, frames: 'c\n\nd\n\n' })
-    expect(log.attach(0).read()).toEqual({ frames: 'b\n\nc\n\nd\n\n', last: 3 })
-    expect(log.attach(1).read()).toEqual({ frames: 'c\n\nd\n\n', last: 3 })
-    expect(log.attach(2).read()).toEqual({ frames: 'd\n\n', last: 3 })
+    expect(log.read(0)).toEqual({ frames: 'b\n\nc\n\nd\n\n', last: 3 })
+    expect(log.read(1)).toEqual({ frames: 'c\n\nd\n\n', last: 3 })
+    expect(log.read(2)).toEqual({ frames: 'd\n\n', last: 3 })
   })
 
   test('of a log that continues a stored one must read what came before elsewhere', () => {
-    const log = createEventLog({ last: 4, charsMax: 25 })
-    expect([log.last(), log.attach(4).read(), log.attach(3).read()]).toEqual([4, null, 'evicted'])
+    const log = new EventLog({ last: 4, charsMax: 25 })
+    expect([log.last, log.read(4), log.read(3)]).toEqual([4, null, 'evicted'])
     log.append(segment(5))
-    expect(log.attach(4).read()).toEqual({ frames: frames(5), last: 5 })
-    expect(log.attach(3).read()).toBe('evicted')
+    expect(log.read(4)).toEqual({ frames: frames(5), last: 5 })
+    expect(log.read(3)).toBe('evicted')
   })
 
-  test('is woken by a frame, an end and by hand, also before it waits', async () => {
+  test('is told of new frames and of the end', () => {
     const log = createLog()
-    const reader = log.attach(-1)
-    const wakings = [
-      () => log.append(segment(0)),
-      () => reader.wake(),
-      () => log.end({ kind: 'complete' }),
-    ]
-    for (const wake of wakings) {
-      const changed = reader.changed()
-      expect(await isSettled(changed)).toBe(false)
-      wake()
-      expect(await isSettled(changed)).toBe(true)
-      wake()
-      expect(await isSettled(reader.changed())).toBe(true)
-    }
-    const changed = reader.changed()
-    expect(await isSettled(changed)).toBe(false)
+    const { told } = attach(log, -1)
+    log.append(segment(0))
     // Storing frames has nothing for readers that have them.
+    log.persistedUpTo(0)
+    log.end({ kind: 'complete' })
+    expect(told).toEqual([segment(0), null])
+  })
+
+  test('of a log that is held gets nothing until frames are persisted, then all', () => {
+    const log = new EventLog({ last: -1, charsMax: 25, isHeld: true })
+    const reader = attach(log, -1)
+    log.append(segment(0))
+    log.append(segment(1))
+    expect([reader.told, log.read(-1)]).toEqual([[], null])
+    log.persistedUpTo(0)
+    expect([reader.told, reader.readAll()]).toEqual([[null], frames(0) + frames(1)])
+  })
+})
+
+describe('the database', () => {
+  /** Room for segments of two frames. */
+  const createLargeLog = () => new EventLog({ last: -1, charsMax: 16 * 25 })
+
+  test('takes the frames since the last time, as one segment that later frames do not extend', () => {
+    const log = createLargeLog()
+    const given = segment(0)
+    for (const each of [given, segment(1), segment(2)]) log.append(each)
+    const taken = log.take()
+    expect(taken).toEqual({ first: 0, last: 2, frames: frames(0) + frames(1) + frames(2) })
+    expect([given, log.take()]).toEqual([segment(0), null])
+    log.append(segment(3))
+    expect(taken?.last).toBe(2)
+    expect(log.take()).toEqual(segment(3))
+    expect(log.read(1)).toEqual({ frames: frames(2) + frames(3), last: 3 })
+  })
+
+  test('does not take what it holds already', () => {
+    const log = createLargeLog()
     log.persistedUpTo(1)
-    expect(await isSettled(changed)).toBe(false)
+    log.append({ first: 0, last: 1, frames: 'a\n\nb\n\n' })
+    log.append(segment(2))
+    expect(log.take()).toEqual(segment(2))
   })
 })
 
 test('the first end counts', () => {
   const log = createLog()
-  expect(log.ended()).toBeNull()
+  expect(log.ended).toBeNull()
   log.end({ kind: 'complete' })
   log.end({ kind: 'truncated', object: { id: 'x', status: 'failed', output: [] }, closing: '' })
-  expect(log.ended()).toEqual({ kind: 'complete' })
+  expect(log.ended).toEqual({ kind: 'complete' })
 })
 
 describe('a full log', () => {
@@ -101,58 +139,58 @@ describe('a full log', () => {
     log.append(segment(2))
     expect(log.isFull()).toBe(true)
     const space = log.space()
-    expect([await isSettled(space), log.attach(-1).read()]).toEqual([
+    expect([await isSettled(space), log.read(-1)]).toEqual([
       false,
       { frames: frames(0) + frames(1) + frames(2), last: 2 },
     ])
     log.persistedUpTo(0)
     expect([await isSettled(space), log.isFull()]).toEqual([true, false])
-    expect(log.attach(-1).read()).toBe('evicted')
-    expect(readAll(log.attach(0))).toBe(frames(1) + frames(2))
+    expect(log.read(-1)).toBe('evicted')
+    expect(attach(log, 0).readAll()).toBe(frames(1) + frames(2))
     // What was stored stays so.
     log.persistedUpTo(2)
     log.persistedUpTo(0)
     log.append(segment(3))
-    expect([log.isFull(), log.attach(0).read()]).toEqual([false, 'evicted'])
+    expect([log.isFull(), log.read(0)]).toEqual([false, 'evicted'])
   })
 
   test('with exactly the allowed characters is not full', () => {
-    const log = createEventLog({ last: -1, charsMax: 20 })
+    const log = new EventLog({ last: -1, charsMax: 20 })
     log.append(segment(0))
     log.append(segment(1))
     expect(log.isFull()).toBe(false)
     log.persistedUpTo(1)
-    expect(log.attach(-1).read()).toEqual({ frames: frames(0) + frames(1), last: 1 })
+    expect(log.read(-1)).toEqual({ frames: frames(0) + frames(1), last: 1 })
   })
 
   test('keeps the newest segment, whatever its size', () => {
     const log = createLog()
     log.append({ first: 0, last: 0, frames: 'x'.repeat(100) })
     log.persistedUpTo(0)
-    expect(log.attach(-1).read()).toMatchObject({ last: 0 })
+    expect(log.read(-1)).toMatchObject({ last: 0 })
     log.append(segment(1))
     log.persistedUpTo(1)
-    expect(log.attach(-1).read()).toBe('evicted')
-    expect(log.attach(0).read()).toMatchObject({ last: 1 })
+    expect(log.read(-1)).toBe('evicted')
+    expect(log.read(0)).toMatchObject({ last: 1 })
   })
 
   test('that is not stored any more has space when every reader has read or left', async () => {
     const log = createLog(3)
-    const [quick, slow] = [log.attach(-1), log.attach(-1)]
+    const [quick, slow] = [attach(log, -1), attach(log, -1)]
     log.keepForReaders()
     expect(log.isFull()).toBe(true)
     const space = log.space()
-    readAll(quick)
+    quick.readAll()
     expect(await isSettled(space)).toBe(false)
     slow.moveTo(0)
     expect(await isSettled(space)).toBe(true)
-    expect(readAll(slow)).toBe(frames(1) + frames(2))
+    expect(slow.readAll()).toBe(frames(1) + frames(2))
     for (const number of [3, 4, 5]) log.append(segment(number))
-    readAll(quick)
+    quick.readAll()
     const more = log.space()
-    expect([log.isFull(), await isSettled(more), log.readers()]).toEqual([true, false, 2])
-    slow.detach()
-    expect([await isSettled(more), log.readers()]).toEqual([true, 1])
+    expect([log.isFull(), await isSettled(more), log.readers]).toEqual([true, false, 2])
+    log.detach(slow)
+    expect([await isSettled(more), log.readers]).toEqual([true, 1])
   })
 
   test('without readers that is not stored any more keeps nothing', async () => {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, jest, test } from 'bun:test'
 import { AppError } from '#lib/errors.ts'
-import { createEventLog } from '#responses/event-log.ts'
+import { EventLog } from '#responses/event-log.ts'
 import { type FrameStreamDeps, streamFrames } from '#responses/frame-stream.ts'
 import type { LogSegment } from '#responses/stored.ts'
 
@@ -20,7 +20,7 @@ const stored: LogSegment = { first: 0, last: 3, frames: 'a\n\nb\n\nc\n\nd\n\n' }
 
 /** A reader of a log whose frames were all evicted. */
 function read(readLog: () => Promise<LogSegment[]>, { isRunning = false } = {}) {
-  const log = createEventLog({ last: 3, charsMax: 25 })
+  const log = new EventLog({ last: 3, charsMax: 25 })
   if (!isRunning) log.end({ kind: 'complete' })
   const controller = new AbortController()
   let attempts = 0
@@ -44,7 +44,7 @@ function read(readLog: () => Promise<LogSegment[]>, { isRunning = false } = {}) 
       outcome = error
     },
   )
-  return { controller, outcome: () => outcome, attempts: () => attempts }
+  return { log, controller, outcome: () => outcome, attempts: () => attempts }
 }
 
 async function pass(ms: number): Promise<void> {
@@ -106,3 +106,37 @@ test.each([true, false])(
     else expect(nothing.outcome()).toMatchObject(expired)
   },
 )
+
+test.each([0, 1, 2, 3, 4, 5])(
+  'a frame that arrives %i steps after the stored ones follows them',
+  async (steps) => {
+    const query = Promise.withResolvers<LogSegment[]>()
+    const { log, outcome } = read(() => query.promise, { isRunning: true })
+    await pass(0)
+    query.resolve([stored])
+    for (let step = 0; step < steps; step++) await Promise.resolve()
+    log.append({ first: 4, last: 4, frames: 'e\n\n' })
+    await pass(0)
+    log.end({ kind: 'complete' })
+    await pass(0)
+    expect(outcome()).toBe(`${stored.frames}e\n\n`)
+  },
+)
+
+test('frames that are stored during a read that misses them are read again', async () => {
+  const reads = [Promise.withResolvers<LogSegment[]>(), Promise.withResolvers<LogSegment[]>()]
+  let count = 0
+  const { log, outcome, attempts } = read(() => reads[count++]?.promise ?? Promise.resolve([]), {
+    isRunning: true,
+  })
+  await pass(0)
+  log.append({ first: 4, last: 4, frames: 'e\n\n' })
+  reads[0]?.resolve([])
+  await pass(0)
+  expect(attempts()).toBe(2)
+  reads[1]?.resolve([stored])
+  await pass(0)
+  log.end({ kind: 'complete' })
+  await pass(0)
+  expect(outcome()).toBe(`${stored.frames}e\n\n`)
+})

@@ -1,6 +1,8 @@
 import { jest } from 'bun:test'
 import { createJournal } from '#responses/journal.ts'
+import { joinSegments } from '#responses/log-segment.ts'
 import type { ResponseStore } from '#responses/store.ts'
+import type { LogSegment } from '#responses/stored.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 
 export const outageMaxMs = 10_000
@@ -27,16 +29,23 @@ export function openEntries(count: number, write: ResponseStore['write']) {
     log: quietLog,
   })
   const outcomes: string[] = []
-  const entries = Array.from({ length: count }, (_, at) =>
-    journal.open({
+  const entries = Array.from({ length: count }, (_, at) => {
+    const segments: LogSegment[] = []
+    const entry = journal.open({
       id: `resp_${at}`,
       ownerId: 'ann',
       conversationId: null,
       opened: null,
+      take: () => joinSegments(segments.splice(0)),
       onWritten() {},
       onFailed() {},
-    }),
-  )
+    })
+    const append = (segment: LogSegment) => {
+      segments.push(segment)
+      entry.append(segment.frames.length)
+    }
+    return { ...entry, append }
+  })
   const end = (entry: (typeof entries)[number]) => {
     const object = { id: 'x', status: 'completed' as const, output: [] }
     void entry.end({ object, segment: null }).then((outcome) => outcomes.push(outcome))

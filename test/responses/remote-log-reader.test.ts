@@ -66,6 +66,8 @@ function start() {
   return { rows, asked, database }
 }
 
+const idleReader = () => ({ position: -1, changed() {} })
+
 async function poll(times = 1): Promise<void> {
   for (let turn = 0; turn < times; turn++) {
     jest.advanceTimersByTime(200)
@@ -78,16 +80,16 @@ test('several readers of one response share a log, which follows the database', 
   rows.set('one', { status: 'in_progress', segments: [segment(0)] })
   const log = reader.subscribe('ann', found('one'))
   expect(reader.subscribe('ann', found('one'))).toBe(log)
-  const own = log.attach(-1)
+  log.attach(idleReader())
   await poll()
-  expect(own.read()).toEqual({ frames: frame(0), last: 0 })
+  expect(log.read(-1)).toEqual({ frames: frame(0), last: 0 })
   rows.get('one')?.segments.push(segment(1), segment(2))
   await poll()
-  expect(own.read()).toEqual({ frames: [0, 1, 2].map(frame).join(''), last: 2 })
-  expect([log.ended(), database.reads]).toEqual([null, 2])
+  expect(log.read(-1)).toEqual({ frames: [0, 1, 2].map(frame).join(''), last: 2 })
+  expect([log.ended, database.reads]).toEqual([null, 2])
   rows.set('one', { status: 'completed', segments: [0, 1, 2, 3].map(segment) })
   await poll()
-  expect([log.last(), log.ended()?.kind]).toEqual([3, expect.any(String)])
+  expect([log.last, log.ended?.kind]).toEqual([3, expect.any(String)])
   await poll()
   expect(asked).toEqual([['one'], ['one'], ['one']])
 })
@@ -95,11 +97,16 @@ test('several readers of one response share a log, which follows the database', 
 test('a response without readers is no longer asked for', async () => {
   const { rows, asked } = start()
   for (const id of ['one', 'two']) rows.set(id, { status: 'in_progress', segments: [] })
-  const [one, two] = ['one', 'two'].map((id) => reader.subscribe('ann', found(id)).attach(-1))
+  const [one, two] = ['one', 'two'].map((id) => {
+    const log = reader.subscribe('ann', found(id))
+    const attached = idleReader()
+    log.attach(attached)
+    return { leave: () => log.detach(attached) }
+  })
   await poll()
-  one?.detach()
+  one?.leave()
   await poll()
-  two?.detach()
+  two?.leave()
   await poll(2)
   expect(asked).toEqual([['one', 'two'], ['two']])
 })
@@ -108,18 +115,18 @@ test('the log of a deleted response ends', async () => {
   const { rows } = start()
   rows.set('one', { status: 'in_progress', segments: [segment(0)] })
   const log = reader.subscribe('ann', found('one'))
-  log.attach(-1)
+  log.attach(idleReader())
   await poll()
   rows.delete('one')
   await poll()
-  expect([log.last(), log.ended()]).toEqual([0, expect.objectContaining({ kind: 'truncated' })])
+  expect([log.last, log.ended]).toEqual([0, expect.objectContaining({ kind: 'truncated' })])
 })
 
 test('a log is handed over only if it is up to date, and once', async () => {
   const { rows, asked } = start()
   rows.set('one', { status: 'queued', segments: [segment(0)] })
   const log = reader.subscribe('ann', found('one'))
-  log.attach(-1)
+  log.attach(idleReader())
   expect(reader.takeOver('one', 0)).toBeUndefined()
   await poll()
   expect(reader.takeOver('two', 0)).toBeUndefined()
@@ -135,41 +142,41 @@ test('a read that a hand-over overtook adds nothing and ends nothing', async () 
   database.hold = held.promise
   rows.set('one', { status: 'completed', segments: [segment(0)] })
   const log = reader.subscribe('ann', found('one'))
-  log.attach(-1)
+  log.attach(idleReader())
   await poll()
   expect(database.reads).toBe(1)
   // Its own run writes it from now on.
   expect(reader.takeOver('one', -1)).toBe(log)
   held.resolve()
   await poll()
-  expect([log.last(), log.ended()]).toEqual([-1, null])
+  expect([log.last, log.ended]).toEqual([-1, null])
 })
 
 test('a log that the database lists and does not return is asked for again', async () => {
   const { rows, database } = start()
   rows.set('one', { status: 'in_progress', segments: [{ first: 0, last: 5, frames: '' }] })
   const log = reader.subscribe('ann', found('one', 4))
-  log.attach(4)
+  log.attach(idleReader())
   await poll(2)
-  expect([database.reads, log.last(), log.ended()]).toEqual([2, 4, null])
+  expect([database.reads, log.last, log.ended]).toEqual([2, 4, null])
 })
 
 test('readers wait for an unavailable database, and no longer than configured', async () => {
   const { rows, database } = start()
   rows.set('one', { status: 'in_progress', segments: [] })
   const log = reader.subscribe('ann', found('one'))
-  log.attach(-1)
+  log.attach(idleReader())
   await poll(5)
   database.isAway = true
   await poll(14)
-  expect(log.ended()).toBeNull()
+  expect(log.ended).toBeNull()
   database.isAway = false
   await poll(5)
   database.isAway = true
   await poll(14)
-  expect(log.ended()).toBeNull()
+  expect(log.ended).toBeNull()
   await poll(3)
-  expect(log.ended()).toMatchObject({
+  expect(log.ended).toMatchObject({
     kind: 'failed',
     error: { kind: 'service_unavailable', retryAfterS: 1 },
   })
@@ -179,6 +186,6 @@ test('closing ends all logs', async () => {
   start()
   const logs = ['one', 'two'].map((id) => reader.subscribe('ann', found(id)))
   await reader.close()
-  expect(logs.map((log) => log.ended()?.kind)).toEqual(['failed', 'failed'])
+  expect(logs.map((log) => log.ended?.kind)).toEqual(['failed', 'failed'])
   expect(jest.getTimerCount()).toBe(0)
 })

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, jest, test } from 'bun:test'
 import { loadConfig } from '#config/load.ts'
-import { createEventLog } from '#responses/event-log.ts'
+import { EventLog } from '#responses/event-log.ts'
 import { createJournal } from '#responses/journal.ts'
 import { LocalRun } from '#responses/run.ts'
 import type { ResponseStore } from '#responses/store.ts'
@@ -30,7 +30,7 @@ function start(head: Partial<ReturnType<typeof planOf>['head']> = {}) {
   const ended: string[] = []
   const run = new LocalRun(
     { ...plan, head: { ...plan.head, ...head } },
-    { log: createEventLog({ last: -1, charsMax: 1_000_000, isHeld: true }), wasQueued: false },
+    { log: new EventLog({ last: -1, charsMax: 1_000_000, isHeld: true }), wasQueued: false },
     {
       journal,
       runnerId: 'own',
