@@ -10,7 +10,7 @@ import { runLoad, startMockUpstream } from './support/load.ts'
 import type { LoadJob } from './support/load-job.ts'
 import { numberIn, oneOf, type RunOptions, readRunOptions, runFlags } from './support/options.ts'
 import { pacedJob, slackMs, streamJob, tokensPerSecond } from './support/paced-streams.ts'
-import { type Pair, pairNames, quickPairs, readPairs } from './support/pairs.ts'
+import { type Pair, pairNames, quickPairs, readPairs, storedTarget } from './support/pairs.ts'
 import { barePlan } from './support/plan.ts'
 import { treeMemoryBytes } from './support/process-tree.ts'
 import { printFaults, writeResult } from './support/report.ts'
@@ -27,7 +27,7 @@ export const summary =
   'CPU per stream event, from one stream to thousands and unpaced, compared with nginx and the floor of the runtime, by thread.'
 export const usage =
   `[--quick] [--pair ${pairNames.join(',')}] [--part all|paced|flat] [--streams 1,100,400] ` +
-  '[--spread] [--database postgres://…] [--log-level info] [--set key=value]… [--json FILE]'
+  '[--spread] [--store] [--database postgres://…] [--log-level info] [--set key=value]… [--json FILE]'
 
 type Pace = {
   readonly rounds: number
@@ -66,6 +66,8 @@ type Options = RunOptions & {
   readonly loads: readonly StreamLoad[]
   /** Streams start at any time instead of in step. */
   readonly isSpread: boolean
+  /** Each load of Responses streams is measured with stored responses, too. */
+  readonly isStoredToo: boolean
   readonly logLevel: string
 }
 
@@ -76,7 +78,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const upstreamPort = await startMockUpstream(mockLifetimeS)
   const plain = await startPlainTargets({ ...options, upstreamPort })
   const floor = await startFloorTarget({ ...options, upstreamPort })
-  const gateways = [...floor, ...(await startGatewayTargets({ ...options, upstreamPort }))]
+  const gateways = [...floor, ...(await startSluice(options, upstreamPort))]
   for (const target of gateways) await warmUpTarget(target, pace, options)
   const proxies = plain.filter(({ name }) => name === 'nginx')
   const results = await runRounds([...proxies, ...gateways], pace, options)
@@ -92,6 +94,15 @@ export async function run(args: readonly string[]): Promise<number> {
   return isWhole ? 0 : 1
 }
 
+/** A stored stream ends with its client here, or it would run during the next load. */
+async function startSluice(options: Options, upstreamPort: number): Promise<Target[]> {
+  const { isStoredToo } = options
+  const settings = [...options.settings, ...(isStoredToo ? ['responses.abandon_ms=0'] : [])]
+  const targets = await startGatewayTargets({ ...options, settings, upstreamPort })
+  const storing = targets.filter(({ protocol }) => isStoredToo && protocol === 'responses')
+  return [...targets, ...storing.map((target) => ({ ...target, name: storedTarget }))]
+}
+
 function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
@@ -101,6 +112,7 @@ function readOptions(args: readonly string[]): Options {
       part: { type: 'string', default: 'all' },
       streams: { type: 'string' },
       spread: { type: 'boolean', default: false },
+      store: { type: 'boolean', default: false },
       'log-level': { type: 'string', default: 'info' },
     },
   })
@@ -116,6 +128,7 @@ function readOptions(args: readonly string[]): Options {
       ...(part === 'paced' ? [] : loadsOf(part === 'flat' ? (streams ?? flat) : flat, 0)),
     ],
     isSpread: values.spread,
+    isStoredToo: values.store,
     logLevel: values['log-level'],
   }
 }

@@ -1,5 +1,5 @@
 import { cpuUsPer, splitCells, splitHeader } from './cpu-split.ts'
-import { belongsToPair, formatPair, type Pair, type TargetResult } from './pairs.ts'
+import { belongsToPair, formatPair, type Pair, storedTarget, type TargetResult } from './pairs.ts'
 import { ratios, valuesByRound } from './rounds.ts'
 import { formatSpread, formatTable, median } from './table.ts'
 
@@ -19,7 +19,11 @@ const budgetStreams = 400
 const streamsForMemory = 100
 
 export function formatEvents(results: readonly EventsResult[], pairs: readonly Pair[]): string {
-  const tables = pairs.flatMap((pair) => [cpuTable(results, pair), paceTable(results, pair)])
+  const tables = pairs.flatMap((pair) => [
+    cpuTable(results, pair),
+    paceTable(results, pair),
+    ...storedTable(results, pair),
+  ])
   return [...tables, splitTable(results, pairs)].join('\n\n')
 }
 
@@ -34,10 +38,7 @@ function cpuTable(results: readonly EventsResult[], pair: Pair): string {
     ...['nginx', 'floor', 'Sluice', 'floor / nginx', 'Sluice / nginx', 'budget'],
   ]
   const rows = loadsIn(results).map((load) => {
-    const of = (target: string) =>
-      valuesByRound(pick(results, { pair, load, target }), ({ report }) =>
-        cpuUsPer('tokens', report),
-      )
+    const of = (target: string) => cpuByRound(results, { pair, load, target })
     const [nginx, floor, sluice] = [of('nginx'), of('floor'), of('Sluice')]
     return [
       formatLoad(load),
@@ -47,6 +48,26 @@ function cpuTable(results: readonly EventsResult[], pair: Pair): string {
     ]
   })
   return formatTable(header, rows)
+}
+
+function cpuByRound(results: readonly EventsResult[], wanted: Wanted) {
+  return valuesByRound(pick(results, wanted), ({ report }) => cpuUsPer('tokens', report))
+}
+
+/** Streams whose responses are stored, beside the same ones that are not; none without such a run. */
+function storedTable(results: readonly EventsResult[], pair: Pair): string[] {
+  const rows = loadsIn(results).flatMap((load) => {
+    const of = (target: string) => cpuByRound(results, { pair, load, target })
+    const [unstored, stored] = [of('Sluice'), of(storedTarget)]
+    if (stored.size === 0) return []
+    const spreads = [unstored, stored].map((values) => formatSpread([...values.values()], 2))
+    const isBudget = load.streams === budgetStreams && load.tokensPerSecond > 0
+    const ratio = formatSpread(ratios(stored, unstored), 2)
+    return [[formatLoad(load), ...spreads, ratio, isBudget ? '≤ 1.2 × not stored' : '']]
+  })
+  const name = `${formatPair(pair)}: CPU per event, µs`
+  const header = [name, 'not stored', 'stored', 'stored / not stored', 'budget']
+  return rows.length === 0 ? [] : [formatTable(header, rows)]
 }
 
 function budgetOf({ isRelay }: Pair, { streams, tokensPerSecond }: StreamLoad): string {
@@ -91,10 +112,9 @@ function splitTable(results: readonly EventsResult[], pairs: readonly Pair[]): s
   return formatTable(header, rows)
 }
 
-function pick(
-  results: readonly EventsResult[],
-  wanted: { readonly pair: Pair; readonly load: StreamLoad; readonly target: string },
-): EventsResult[] {
+type Wanted = { readonly pair: Pair; readonly load: StreamLoad; readonly target: string }
+
+function pick(results: readonly EventsResult[], wanted: Wanted): EventsResult[] {
   const { pair, load, target } = wanted
   return results.filter(
     (result) => belongsToPair(pair, target, result) && formatLoad(result.load) === formatLoad(load),

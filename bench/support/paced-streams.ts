@@ -1,4 +1,5 @@
 import type { LoadJob } from './load-job.ts'
+import { storedTarget } from './pairs.ts'
 import { barePlan } from './plan.ts'
 import { jobFor, type Target } from './targets.ts'
 
@@ -49,5 +50,6 @@ export function pacedJob(
 
 /** The part that all jobs of streams share. */
 export function streamJob(target: Target, connections: number) {
-  return { ...jobFor(target), stream: true, store: false, connections, progressMs }
+  const store = target.name === storedTarget
+  return { ...jobFor(target), stream: true, store, connections, progressMs }
 }

@@ -62,8 +62,11 @@ export function belongsToPair(
   return !translating.has(target) || result.protocol === client
 }
 
+/** The name of a gateway that is asked to store its responses. */
+export const storedTarget = 'Sluice, stored'
+
 /** Targets whose clients speak another protocol than the upstream. */
-const translating: ReadonlySet<string> = new Set(['Sluice', 'variant', 'floor'])
+const translating: ReadonlySet<string> = new Set(['Sluice', storedTarget, 'variant', 'floor'])
 
 function protocolAfter(name: PairName): Protocol {
   if (name.endsWith('-chat')) return 'chat'

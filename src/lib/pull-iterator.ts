@@ -67,12 +67,9 @@ export abstract class PullIterator<T> implements AsyncIterableIterator<T, undefi
   }
 }
 
-/**
- * Takes items until `take` returns false or there are no more, and makes a result of them. The next item
- * waits for a promise.
- */
+/** Takes items until `take` returns false or there are no more, and makes a result of them. */
 type Consumption<T, R> = {
-  take(item: T): boolean | Promise<boolean>
+  take(item: T): boolean
   result(): R
 }
 
@@ -103,27 +100,12 @@ class Consumer<T, R> implements Subscriber<T> {
 
   onNext(item: T) {
     try {
-      const taken = this.#consumption.take(item)
-      if (typeof taken === 'boolean') this.#continue(taken)
-      else {
-        taken.then(
-          (more) => this.#continue(more),
-          (error) => this.#cancel(error),
-        )
-      }
+      if (this.#consumption.take(item)) pull(this.#items, this)
+      else this.onComplete()
     } catch (error) {
-      this.#cancel(error)
+      void Promise.resolve(this.#items.return?.()).catch(() => {})
+      this.onError(error)
     }
-  }
-
-  #continue(more: boolean) {
-    if (more) pull(this.#items, this)
-    else this.onComplete()
-  }
-
-  #cancel(error: unknown) {
-    void Promise.resolve(this.#items.return?.()).catch(() => {})
-    this.onError(error)
   }
 
   onComplete() {

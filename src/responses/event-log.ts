@@ -1,4 +1,5 @@
 import type { AppError } from '#lib/errors.ts'
+import type { UnwrittenFrames } from './journal-entry.ts'
 import { framesAfter, joinSegments } from './log-segment.ts'
 import type { ResponseObject } from './response.ts'
 import type { LogSegment } from './stored.ts'
@@ -20,25 +21,31 @@ export type LogReader = {
   changed(added: LogSegment | null): void
 }
 
-/** Segments of the ring buffer grow to this part of its size. */
+/** New frames become a segment of the ring buffer at this part of its size. */
 const segmentsPerBuffer = 16
 
 /**
  * The in-memory tail of one response's frames: a ring buffer of the newest segments with any number
- * of readers, each at its own position. Evicted segments are read from the database. Frames join the
- * newest segment until it is taken for the database: an object per frame would outlive many garbage
- * collections. A class, because each stored stream has one.
+ * of readers, each at its own position. Evicted segments are read from the database. A class, and flat:
+ * each object that a frame touches is cold in cache by the next frame of a slow stream, so frames are
+ * collected as text, and become a segment when they are taken for the database or read again.
  */
-export class EventLog {
+export class EventLog implements UnwrittenFrames {
   readonly #charsMax: number
-  readonly #segments: { first: number; last: number; frames: string }[] = []
-  readonly #readers = new Set<LogReader>()
+  /** The newest frames, after those of the segments. */
+  #newFrames = ''
+  #newChars = 0
+  #newFirst = 0
   #last: number
   #chars = 0
   #isHeld: boolean
-  #persisted: number
-  /** The sequence number of the last frame that was taken or persisted. */
+  /** Replaced when it changes: a reader may leave while others are told of a frame. */
+  #readers: readonly LogReader[] = []
+  #untakenChars = 0
+  readonly #segments: LogSegment[] = []
+  /** The sequence numbers of the last frames that were taken and are persisted. */
   #taken: number
+  #persisted: number
   #keepsForReaders = false
   #end: LogEnd | null = null
   #resolveSpace: (() => void) | undefined
@@ -51,8 +58,8 @@ export class EventLog {
   }) {
     this.#charsMax = options.charsMax
     this.#last = options.last
-    this.#persisted = options.last
     this.#taken = options.last
+    this.#persisted = options.last
     this.#isHeld = options.isHeld ?? false
   }
 
@@ -70,33 +77,46 @@ export class EventLog {
   }
 
   get readers(): number {
-    return this.#readers.size
+    return this.#readers.length
+  }
+
+  get untakenChars(): number {
+    return this.#untakenChars
+  }
+
+  /** Half of the ring buffer waits for the database. */
+  get isUrgent(): boolean {
+    return this.#untakenChars > this.#charsMax / 2
   }
 
   append(added: LogSegment): void {
-    const newest = this.#segments.at(-1)
     const chars = added.frames.length
-    if (newest !== undefined && this.#mayGrow(newest, chars)) {
-      newest.frames += added.frames
-      newest.last = added.last
-    } else this.#segments.push({ ...added })
+    if (added.first !== this.#last + 1 || this.#newFirst <= this.#taken) this.#seal()
+    if (this.#newChars === 0) this.#newFirst = added.first
+    this.#newFrames += added.frames
+    this.#newChars += chars
     this.#chars += chars
+    if (added.last > this.#taken) this.#untakenChars += chars
     this.#last = added.last
-    if (this.#chars > this.#charsMax) this.#evict()
     if (!this.#isHeld) this.#notify(added)
+    if (this.#newChars > this.#charsMax / segmentsPerBuffer) this.#seal()
+    if (this.#chars > this.#charsMax) this.#evict()
   }
 
-  #mayGrow(segment: LogSegment, chars: number): boolean {
-    const charsMax = this.#charsMax / segmentsPerBuffer
-    return segment.first > this.#taken && segment.frames.length + chars <= charsMax
-  }
-
-  /** The frames since the last call as one segment, to be written to the database; null for none. */
   take(): LogSegment | null {
+    this.#seal()
     let at = this.#segments.length
     while (at > 0 && (this.#segments[at - 1]?.first ?? 0) > this.#taken) at -= 1
     this.#taken = this.#last
+    this.#untakenChars = 0
     return joinSegments(this.#segments.slice(at))
+  }
+
+  #seal(): void {
+    if (this.#newChars === 0) return
+    this.#segments.push({ first: this.#newFirst, last: this.#last, frames: this.#newFrames })
+    this.#newFrames = ''
+    this.#newChars = 0
   }
 
   /** Frames up to this number are in the database and may be evicted. */
@@ -135,11 +155,12 @@ export class EventLog {
   }
 
   attach(reader: LogReader): void {
-    this.#readers.add(reader)
+    this.#readers = [...this.#readers, reader]
   }
 
   detach(reader: LogReader): void {
-    if (this.#readers.delete(reader)) this.#evict()
+    this.#readers = this.#readers.filter((other) => other !== reader)
+    this.#evict()
   }
 
   /** A reader has a new position. */
@@ -150,6 +171,7 @@ export class EventLog {
   /** The frames after a position; `evicted` if they left the ring buffer; null if there are none. */
   read(after: number): { frames: string; last: number } | 'evicted' | null {
     if (this.#isHeld || after >= this.#last) return null
+    this.#seal()
     const segments = this.#segments
     const first = segments[0]
     if (first === undefined || first.first > after + 1) return 'evicted'
@@ -162,7 +184,7 @@ export class EventLog {
 
   #isNeeded(segment: LogSegment): boolean {
     if (segment.last <= this.#persisted) return false
-    return !this.#keepsForReaders || this.#readers.values().some((r) => r.position < segment.last)
+    return !this.#keepsForReaders || this.#readers.some((reader) => reader.position < segment.last)
   }
 
   #evict(): void {

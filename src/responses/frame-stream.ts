@@ -70,7 +70,7 @@ class FrameStream extends PullIterator<string> implements LogReader {
   changed(added: LogSegment | null): void {
     const isNext = added !== null && added.first === this.position + 1
     if (isNext && this.isPending && !this.#isReading) {
-      this.moveTo(added.last)
+      this.position = added.last
       this.emit(added.frames)
     } else {
       this.#isChanged = true

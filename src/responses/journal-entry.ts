@@ -1,10 +1,20 @@
 import type { EndedResponse, LogSegment, OpenedResponse, ResponseHead } from './stored.ts'
 
+/** The frames of a response that wait for the database. */
+export type UnwrittenFrames = {
+  readonly untakenChars: number
+  /** They do not wait for the next flush. */
+  readonly isUrgent: boolean
+  /** The frames since the last call, as one segment; null for none. */
+  take(): LogSegment | null
+}
+
+export const noFrames: UnwrittenFrames = { untakenChars: 0, isUrgent: false, take: () => null }
+
 export type EntryOptions = Pick<ResponseHead, 'id' | 'ownerId' | 'conversationId'> & {
   /** Part of the first write; null if the response is in the database. */
   readonly opened: OpenedResponse | null
-  /** The frames since the last call; null for none. */
-  take?(): LogSegment | null
+  readonly frames: UnwrittenFrames
   /** Frames up to this number are in the database. */
   onWritten?(last: number): void
   /** The database was unavailable for too long: nothing more of this response is written. */
@@ -25,8 +35,6 @@ export type Entry = EntryOptions & {
   opened: OpenedResponse | null
   /** A client waits for the row, because it holds back the response's id. */
   isOpeningAwaited: boolean
-  /** Characters that the next write takes. */
-  chars: number
   ending: { readonly ended: EndedResponse; settle(outcome: Outcome): void } | null
   write: EntryWrite | null
   /** `write` is being written. */
@@ -39,7 +47,6 @@ export function newEntry(options: EntryOptions): Entry {
   return {
     ...options,
     isOpeningAwaited: false,
-    chars: 0,
     ending: null,
     write: null,
     isInFlight: false,
@@ -53,10 +60,9 @@ export function writeOf(entry: Entry): EntryWrite {
   if (entry.write !== null) return entry.write
   entry.write = {
     opened: entry.opened,
-    segment: entry.take?.() ?? null,
+    segment: entry.frames.take(),
     ended: entry.ending?.ended ?? null,
   }
-  entry.chars = 0
   return entry.write
 }
 
@@ -71,7 +77,7 @@ export function recordWritten(
   entry.opened = null
   entry.failingSince = null
   if (write.segment !== null) entry.onWritten?.(write.segment.last)
-  if (entry.chars === 0 && (entry.ending === null || write.ended !== null)) {
+  if (entry.frames.untakenChars === 0 && (entry.ending === null || write.ended !== null)) {
     pending.delete(entry)
   }
   if (write.ended !== null) entry.ending?.settle(refused.has(entry.id) ? 'refused' : 'stored')

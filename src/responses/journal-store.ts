@@ -40,7 +40,11 @@ export async function writeJournal(
   if (opened.length + logged.length + ended.length === 0) return new Set()
   const added = new Set(opened.map(({ id }) => id))
   const others = [...logged, ...ended].map(({ id }) => id).filter((id) => !added.has(id))
-  const ids = { added: [...added], existing: [...new Set(others)] }
+  const ids = {
+    added: [...added],
+    existing: [...new Set(others)],
+    ended: ended.map(({ id }) => id),
+  }
   const [first, ...more] = split(rowsOfWork(work, added, options)).map((rows) =>
     writeStatement(ids, rows),
   )
@@ -104,12 +108,12 @@ const tables = {
 
 /**
  * Locks the existing responses, so that no other worker ends or deletes them meanwhile, and adds the
- * rows of those that are in progress. Returns the locked rows as they were. The fixed order of locks
+ * rows of those that are in progress. Returns the locked rows of ended ones as they were. The fixed order of locks
  * prevents deadlocks. The server keeps the plan of the statement: each row is found by an index,
  * also by a plan from the time of small tables. Therefore ends are an upsert, and not an update.
  */
 function writeStatement(
-  ids: { readonly added: readonly string[]; readonly existing: readonly string[] },
+  ids: Readonly<Record<'added' | 'existing' | 'ended', readonly string[]>>,
   rows: Rows<string>,
 ): SQL {
   const isOpen = sql`given."responseId" in (select id from open)`
@@ -148,7 +152,7 @@ function writeStatement(
         request = null, ended_at = excluded.ended_at, expires_at = excluded.expires_at,
         log_expires_at = excluded.log_expires_at
     )
-    select id, status from locked`
+    select id, status from locked where id in ${idRows(ids.ended)}`
 }
 
 function isRunning(status: ResponseStatus): boolean {

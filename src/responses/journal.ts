@@ -34,8 +34,6 @@ type JournalDeps = {
   flushMs: number
   /** How long a response waits for an unavailable database. */
   outageMaxMs: number
-  /** A response with this many characters does not wait for the next flush. */
-  urgentChars: number
   log: Log
 }
 
@@ -83,15 +81,12 @@ export function createJournal(deps: JournalDeps) {
     open(options: EntryOptions) {
       const entry = newEntry(options)
       return {
-        /** There are this many further characters to take. */
-        append(chars: number) {
+        /** There are frames to write, or so many that their write is urgent. */
+        writeSoon() {
           if (entry.state !== 'open') return
-          if (entry.chars === 0) {
-            pending.add(entry)
-            flushLater()
-          }
-          entry.chars += chars
-          if (entry.chars >= deps.urgentChars) flush()
+          pending.add(entry)
+          if (entry.frames.isUrgent) flush()
+          else flushLater()
         },
         /** Writes the row and the first frames at once: a client waits for them. */
         openSoon() {
@@ -132,7 +127,7 @@ export function createJournal(deps: JournalDeps) {
   }
 }
 
-function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pending: Set<Entry>) {
+function createWriter({ store, log, outageMaxMs }: JournalDeps, pending: Set<Entry>) {
   let failingSince: number | null = null
   const inFlight = new Set<Promise<unknown>>()
 
@@ -211,10 +206,10 @@ function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pen
     return pending.values().some(isEntryUrgent)
   }
   /** It begins or ends, or has long frames, or its last write failed. */
-  function isEntryUrgent({ opened, isOpeningAwaited, ending, write, chars, isInFlight }: Entry) {
+  function isEntryUrgent({ opened, isOpeningAwaited, ending, write, frames, isInFlight }: Entry) {
     if (isInFlight) return false
     if (isOpeningAwaited && opened !== null) return true
-    return ending !== null || write !== null || chars >= urgentChars
+    return ending !== null || write !== null || frames.isUrgent
   }
   const isEntryDue = (entry: Entry) => !entry.isInFlight && !isEntryUrgent(entry)
 

@@ -44,22 +44,21 @@ export function rowText(columns: object, jsonColumn: string, json: string): stri
 /** Rows as JSON arrays of the maximum size of a statement; none for no rows. */
 export function chunksOf(rows: readonly string[]): string[] {
   const chunks: string[] = []
-  let chunk: string[] = []
+  // Joined once: a long text that is copied again costs more than its rows.
+  let parts: string[] = []
   let chars = 0
-  const close = () => chunks.push(`[${chunk.join(',')}]`)
+  const close = () => chunks.push([...parts, ']'].join(''))
   for (const json of rows) {
-    if (
-      chunk.length === rowsPerStatement ||
-      (chunk.length > 0 && chars + json.length > charsPerStatement)
-    ) {
+    const isFull = parts.length === 2 * rowsPerStatement || chars + json.length > charsPerStatement
+    if (isFull && parts.length > 0) {
       close()
-      chunk = []
+      parts = []
       chars = 0
     }
-    chunk.push(json)
+    parts.push(parts.length === 0 ? '[' : ',', json)
     chars += json.length
   }
-  if (chunk.length > 0) close()
+  if (parts.length > 0) close()
   return chunks
 }
 

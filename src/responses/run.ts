@@ -1,13 +1,15 @@
 import type { Config } from '#config/schema.ts'
 import type { EventBatch } from '#inference/events.ts'
+import type { EventBatches } from '#inference/inference.ts'
 import { assert } from '#lib/assert.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
-import { consume } from '#lib/pull-iterator.ts'
+import { pull, type Subscriber } from '#lib/pull-iterator.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { EventLog } from './event-log.ts'
 import { type FrameRange, type FrameStreamDeps, type Frames, streamFrames } from './frame-stream.ts'
 import type { Journal, JournalEntry } from './journal.ts'
 import { replaceEnd } from './log-segment.ts'
+import { ReaderCount } from './reader-count.ts'
 import type { ResponseObject } from './response.ts'
 import type { RunPlan } from './runs.ts'
 import type { LogSegment } from './stored.ts'
@@ -30,11 +32,12 @@ type LocalRunDeps = {
  * logs the frames. It ends once: by its terminal event, a failure or a cancellation. Later events
  * are ignored.
  */
-export class LocalRun {
+export class LocalRun implements Subscriber<EventBatch> {
   readonly id: string
   readonly ownerId: string
   readonly #plan: RunPlan
   readonly #log: EventLog
+  #batches: EventBatches | null = null
   readonly #deps: LocalRunDeps
   readonly #controller = new AbortController()
   /** Not rejected: often nobody waits for it. */
@@ -44,9 +47,7 @@ export class LocalRun {
   /** `pending`: no frame was logged. `ended`: the terminal frames may wait until they are stored. */
   #phase: 'pending' | 'streaming' | 'ended' = 'pending'
   #entry: JournalEntry | null = null
-  #readers = 0
-  /** Cancels a foreground run without readers. */
-  #abandonTimer: ReturnType<typeof setTimeout> | undefined
+  readonly #readers = new ReaderCount(() => this.#abandon())
   #lastFrameAt = performance.now()
   #heartbeatTimer: ReturnType<typeof setTimeout> | undefined
 
@@ -62,8 +63,8 @@ export class LocalRun {
   /** Called once. */
   begin(): void {
     this.#startHeartbeat(this.#deps.heartbeatMs)
-    this.#startAbandonTimer(this.#deps.settings.abandonMs)
-    void this.#pump()
+    if (!this.#plan.head.background) this.#readers.expectWithin(this.#deps.settings.abandonMs)
+    this.#generate()
   }
 
   /** All frames. Throws if the run fails before its first frame. */
@@ -73,7 +74,8 @@ export class LocalRun {
 
   watch(range: FrameRange): Frames {
     const source = { id: this.id, log: this.#log }
-    return streamFrames(source, range, { ...this.#deps.streaming, onDetach: this.#retain() })
+    const onDetach = this.#readers.retain(() => this.#abandonMs())
+    return streamFrames(source, range, { ...this.#deps.streaming, onDetach })
   }
 
   /** The final object; rejects if the run failed before its first frame. */
@@ -81,16 +83,6 @@ export class LocalRun {
     const settled = await this.#settled.promise
     if (settled instanceof AppError) throw settled
     return settled
-  }
-
-  /** Counts as a reader until released, once. A foreground run is cancelled some time after the last. */
-  #retain(): () => void {
-    this.#readers += 1
-    clearTimeout(this.#abandonTimer)
-    return () => {
-      this.#readers -= 1
-      if (this.#readers === 0) this.#startAbandonTimer(this.#abandonMs())
-    }
   }
 
   /** Whether the database holds this response as in progress. */
@@ -127,7 +119,7 @@ export class LocalRun {
     await this.ended().catch(() => {})
   }
 
-  async #pump(): Promise<void> {
+  #generate(): void {
     try {
       if (this.#wasQueued) this.#open()
       const { signal } = this.#controller
@@ -135,27 +127,40 @@ export class LocalRun {
       // A generator that is suspended at a yield does not see the signal.
       const stop = () => void batches.return().catch(() => {})
       signal.addEventListener('abort', stop, { once: true })
-      await consume(batches, { take: (batch) => this.#take(batch), result: () => {} })
-      if (this.#isRunning()) {
-        throw new AppError('upstream_truncated', 'The upstream response ended prematurely.')
-      }
-      // Runs the generator to its end, so that it records its usage.
-      await batches.next()
+      this.#batches = batches
+      this.#readNext()
     } catch (error) {
-      if (this.#isRunning()) this.#fail(toAppError(error))
+      this.onError(error)
     }
+  }
+
+  #readNext(): void {
+    if (this.#batches !== null) pull(this.#batches, this)
+  }
+
+  onNext(batch: EventBatch): void {
+    if (!this.#isRunning()) return
+    try {
+      this.#append(batch)
+    } catch (error) {
+      this.onError(error)
+      return
+    }
+    // Also after the last batch, so that the generation records its usage.
+    if (this.#log.isFull()) void this.#log.space().then(() => this.#readNext())
+    else this.#readNext()
+  }
+
+  onError(error: unknown): void {
+    if (this.#isRunning()) this.#fail(toAppError(error))
+  }
+
+  onComplete(): void {
+    this.onError(new AppError('upstream_truncated', 'The upstream response ended prematurely.'))
   }
 
   #isRunning(): boolean {
     return this.#phase === 'pending' || this.#phase === 'streaming'
-  }
-
-  /** Whether the run takes further batches, once its log has space. */
-  #take(batch: EventBatch): boolean | Promise<boolean> {
-    if (!this.#isRunning()) return false
-    this.#append(batch)
-    const isRunning = () => this.#isRunning()
-    return this.#log.isFull() ? this.#log.space().then(isRunning) : isRunning()
   }
 
   #append(batch: EventBatch): void {
@@ -178,7 +183,7 @@ export class LocalRun {
       ownerId,
       conversationId,
       opened: this.#wasQueued ? null : { ...head, runnerId, object: renderer.stored() },
-      take: () => this.#log.take(),
+      frames: this.#log,
       onWritten: (last) => this.#log.persistedUpTo(last),
       onFailed: () => this.#log.keepForReaders(),
     })
@@ -190,8 +195,9 @@ export class LocalRun {
     if (frames === '') return
     const segment = this.#segmentOf(frames)
     this.#lastFrameAt = performance.now()
+    const isPending = this.#log.untakenChars > 0
     this.#log.append(segment)
-    this.#entry?.append(frames.length)
+    if (!isPending || this.#log.isUrgent) this.#entry?.writeSoon()
   }
 
   #segmentOf(frames: string): LogSegment {
@@ -225,14 +231,9 @@ export class LocalRun {
     if (this.#isRunning()) this.#startHeartbeat(heartbeatMs)
   }
 
-  #startAbandonTimer(ms: number): void {
-    if (this.#plan.head.background || !this.#isRunning()) return
-    this.#abandonTimer = setTimeout(() => this.#abandon(), ms)
-    this.#abandonTimer.unref()
-  }
-
   /** A client can only resume a response whose id was sent. */
-  #abandonMs(): number {
+  #abandonMs(): number | null {
+    if (this.#plan.head.background || !this.#isRunning()) return null
     return this.#log.isHeld ? 0 : this.#deps.settings.abandonMs
   }
 
@@ -294,6 +295,6 @@ export class LocalRun {
 
   #stopTimers(): void {
     clearTimeout(this.#heartbeatTimer)
-    clearTimeout(this.#abandonTimer)
+    this.#readers.stop()
   }
 }

@@ -11,6 +11,7 @@ import { createBackgroundQueue } from './background-queue.ts'
 import { type StreamRendering, workerLost } from './ending.ts'
 import { EventLog } from './event-log.ts'
 import { createJournal } from './journal.ts'
+import { noFrames } from './journal-entry.ts'
 import { startRecovery } from './recovery.ts'
 import { createRemoteLogReader } from './remote-log-reader.ts'
 import type { ResponseObject } from './response.ts'
@@ -80,7 +81,7 @@ export async function createResponseRuns(deps: RunsDeps) {
   const { renderTerminalFrames } = rendering
   const { flushMs, storeWaitMs: outageMaxMs } = settings
   const streaming = { store, renderTerminalFrames, charsMax, outageMaxMs }
-  const journal = createJournal({ store, flushMs, outageMaxMs, urgentChars: charsMax / 2, log })
+  const journal = createJournal({ store, flushMs, outageMaxMs, log })
   const remoteLogs = createRemoteLogReader({ store, rendering, charsMax, outageMaxMs, log })
   const runs = new Map<string, LocalRun>()
   const unstored = createUnstored()
@@ -168,7 +169,7 @@ export async function createResponseRuns(deps: RunsDeps) {
     async storeEnded(head: ResponseHead, object: ResponseObject): Promise<boolean> {
       const { id, ownerId, conversationId } = head
       const opened = { ...head, runnerId, object }
-      const entry = journal.open({ id, ownerId, conversationId, opened })
+      const entry = journal.open({ id, ownerId, conversationId, opened, frames: noFrames })
       const isStored = (await entry.end({ object, segment: null })) === 'stored'
       if (!isStored) unstored.addOwn({ id, ownerId })
       return isStored

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
-import assert from 'node:assert/strict'
-import { consume, PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
+import { PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
 
 /** Counts up to `last`, then completes or fails. */
 class Counter extends PullIterator<number> {
@@ -71,33 +70,5 @@ test('a subscriber receives the same items from a pull iterator and from a gener
   }
   for (const items of [new Counter(1, failure), countUp(1, failure)]) {
     expect(await collectByCallback(items)).toEqual([1, failure])
-  }
-})
-
-test('a consumer pulls the next item when its promise for the last one resolves', async () => {
-  const taken: number[] = []
-  const gates = [1, 2, 3].map(() => Promise.withResolvers<boolean>())
-  const outcome = consume(new Counter(10), {
-    take(item) {
-      taken.push(item)
-      return gates[item - 1]?.promise ?? true
-    },
-    result: () => `${taken}`,
-  })
-  await Bun.sleep(1)
-  expect(taken).toEqual([1])
-  gates[0]?.resolve(true)
-  await Bun.sleep(1)
-  expect(taken).toEqual([1, 2])
-  gates[1]?.resolve(false)
-  expect(await outcome).toBe('1,2')
-})
-
-test('the failure of a consumer ends the iteration, thrown or as a promise', async () => {
-  for (const take of [() => Promise.reject(failure), () => assert.fail(failure)]) {
-    const counter = new Counter(10)
-    const outcome = consume(counter, { take, result: () => 'ended' })
-    expect(await outcome.catch((error: unknown) => error)).toBe(failure)
-    expect((await counter.next()).done).toBe(true)
   }
 })

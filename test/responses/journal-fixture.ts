@@ -19,30 +19,43 @@ export async function advanceUntil(reached: () => boolean): Promise<number> {
   return passedMs
 }
 
+function createFrames() {
+  const segments: LogSegment[] = []
+  return {
+    segments,
+    get untakenChars() {
+      return segments.reduce((chars, { frames }) => chars + frames.length, 0)
+    },
+    get isUrgent() {
+      return this.untakenChars >= 1_000
+    },
+    take: () => joinSegments(segments.splice(0)),
+  }
+}
+
 export function openEntries(count: number, write: ResponseStore['write']) {
   const store = { write } as ResponseStore
   const journal = createJournal({
     store,
     flushMs: stepMs,
     outageMaxMs,
-    urgentChars: 1_000,
     log: quietLog,
   })
   const outcomes: string[] = []
   const entries = Array.from({ length: count }, (_, at) => {
-    const segments: LogSegment[] = []
+    const frames = createFrames()
     const entry = journal.open({
       id: `resp_${at}`,
       ownerId: 'ann',
       conversationId: null,
       opened: null,
-      take: () => joinSegments(segments.splice(0)),
+      frames,
       onWritten() {},
       onFailed() {},
     })
     const append = (segment: LogSegment) => {
-      segments.push(segment)
-      entry.append(segment.frames.length)
+      frames.segments.push(segment)
+      entry.writeSoon()
     }
     return { ...entry, append }
   })
