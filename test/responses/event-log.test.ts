@@ -68,6 +68,14 @@ describe('a reader', () => {
     expect(log.read(2)).toEqual({ frames: 'd\n\n', last: 3 })
   })
 
+  test('gets what follows a gap', () => {
+    const log = new EventLog({ last: -1, charsMax: 16 * 25 })
+    log.append(segment(0))
+    log.append(segment(2))
+    expect(log.read(1)).toEqual({ frames: frames(2), last: 2 })
+    expect(log.read(0)).toEqual({ frames: frames(2), last: 2 })
+  })
+
   test('of a log that continues a stored one must read what came before elsewhere', () => {
     const log = new EventLog({ last: 4, charsMax: 25 })
     expect([log.last, log.read(4), log.read(3)]).toEqual([4, null, 'evicted'])
@@ -118,7 +126,9 @@ describe('the database', () => {
     const log = createLargeLog()
     log.persistedUpTo(1)
     log.append({ first: 0, last: 1, frames: 'a\n\nb\n\n' })
+    expect(log.untakenChars).toBe(0)
     log.append(segment(2))
+    expect(log.untakenChars).toBe(frames(2).length)
     expect(log.take()).toEqual(segment(2))
   })
 })

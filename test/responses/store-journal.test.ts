@@ -118,14 +118,20 @@ test('a response deleted while it ran stays deleted, without effect on others', 
   expect((await store.find(ann, other.id))?.log).toMatchObject({ status: 'completed', last: 1 })
 })
 
-test('the first end of a response is final', async () => {
+test('the first end of a response is final, and another one is refused', async () => {
   const { store } = fixture
-  const response = await addEnded(store)
-  await store.write({
+  const [response, other] = [await addEnded(store), opened()]
+  await store.write({ opened: [other], logged: [], ended: [] })
+  const refused = await store.write({
     opened: [],
-    logged: [{ id: response.id, segment: segment(4, 4) }],
+    logged: [
+      { id: response.id, segment: segment(4, 4) },
+      { id: other.id, segment: segment(0, 1) },
+    ],
     ended: [endOf(objectOf(response.id, 'failed'), { segment: segment(5, 5) })],
   })
+  expect(refused).toEqual(new Set([response.id]))
+  expect((await store.find(ann, other.id))?.log).toMatchObject({ last: 1 })
   expect((await store.find(ann, response.id))?.log).toMatchObject({ status: 'completed', last: 3 })
 })
 
