@@ -22,6 +22,8 @@ export type ParsedTools = {
   webSearch: (WebSearchTool & { name: string | null }) | null
 }
 
+const noTools: ParsedTools = { tools: [], native: [], toolsets: [], webSearch: null }
+
 type ParseToolsOptions = {
   toolsMax: number
   /** The conversation, which can reveal deferred tools. */
@@ -41,6 +43,7 @@ type ParseToolsOptions = {
 export function parseTools(values: readonly unknown[], options: ParseToolsOptions): ParsedTools {
   const { toolsMax, messages } = options
   const changes = readToolChanges(messages)
+  if (values.length + changes.length === 0) return noTools
   const definitions = changes.flatMap(({ definition }) => definition ?? [])
   if (values.length + definitions.length > toolsMax) {
     throw invalidField('tools', `must not have more than ${toolsMax} tools`)

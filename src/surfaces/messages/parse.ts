@@ -93,7 +93,8 @@ export function parseCountTokens(
   context: ParseContext,
 ): Pick<ParsedMessage, 'request' | 'needs' | 'mcp' | 'webSearch'> {
   const { prompt, ...rest } = parsePrompt(readObject(countBody, body, ''), context)
-  return { request: { ...prompt, origin: originOf(body, context) }, ...rest }
+  const endUser = parseEndUser(undefined, context.headers)
+  return { request: { ...prompt, ...endUser, origin: originOf(body, context) }, ...rest }
 }
 
 type ParsedPrompt = Pick<
@@ -140,7 +141,6 @@ function parsePrompt(create: PromptBody, context: ParseContext): ParsedPrompt {
       parallelToolCalls: choice.parallelToolCalls,
       format,
       reasoning: thinking.reasoning,
-      ...parseEndUser(undefined, context.headers),
       ...(tools.native.length === 0
         ? {}
         : { native: { tools: tools.native, include: [], toolCallsMax: null } }),

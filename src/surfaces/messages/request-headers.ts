@@ -50,9 +50,16 @@ const forwardedPrefix = 'x-claude-code-'
 
 /** The headers that are forwarded to upstreams of the same protocol. */
 export function forwardedHeaders(headers: Headers): Record<string, string> {
-  return Object.fromEntries(
-    [...headers].filter(
-      ([name]) => forwardedNames.includes(name) || name.startsWith(forwardedPrefix),
-    ),
-  )
+  const forwarded: Record<string, string> = {}
+  // An iterator would create a pair per header.
+  const all = headers.toJSON()
+  for (const name in all) {
+    const value = all[name]
+    if (value !== undefined && isForwarded(name)) forwarded[name] = value
+  }
+  return forwarded
+}
+
+function isForwarded(name: string): boolean {
+  return forwardedNames.includes(name) || name.startsWith(forwardedPrefix)
 }
