@@ -13,6 +13,12 @@ const limits: Readonly<Record<string, Counts>> = {
   'stored response': { timers: 4, controllers: 0, parses: 2, stringifies: 14 },
   // One parse and one stringify per event.
   stream: { timers: 6, controllers: 1, parses: manyTokens + 4, stringifies: manyTokens + 12 },
+  'stored stream': {
+    timers: 6,
+    controllers: 2,
+    parses: manyTokens + 4,
+    stringifies: manyTokens + 24,
+  },
   message: { timers: 2, controllers: 0, parses: 2, stringifies: 2 },
   'message stream': {
     timers: 6,

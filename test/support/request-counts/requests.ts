@@ -15,6 +15,7 @@ export const requests = [
   { name: 'response', path: '/v1/responses', body: response({ store: false }) },
   { name: 'stored response', path: '/v1/responses', body: response({}) },
   { name: 'stream', path: '/v1/responses', body: response({ store: false, stream: true }) },
+  { name: 'stored stream', path: '/v1/responses', body: response({ stream: true }) },
   { name: 'message', path: '/compat/v1/messages', body: message({}) },
   { name: 'message stream', path: '/compat/v1/messages', body: message({ stream: true }) },
   { name: 'models', path: '/v1/models', body: null },
