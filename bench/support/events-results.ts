@@ -61,17 +61,20 @@ function storedTable(results: readonly EventsResult[], pair: Pair): string[] {
     const [unstored, stored] = [of('Sluice'), of(storedTarget)]
     if (stored.size === 0) return []
     const spreads = [unstored, stored].map((values) => formatSpread([...values.values()], 2))
-    const isBudget = load.streams === budgetStreams && load.tokensPerSecond > 0
     const ratio = formatSpread(ratios(stored, unstored), 2)
-    return [[formatLoad(load), ...spreads, ratio, isBudget ? '≤ 1.2 × not stored' : '']]
+    return [[formatLoad(load), ...spreads, ratio, hasBudget(load) ? '≤ 1.2 × not stored' : '']]
   })
   const name = `${formatPair(pair)}: CPU per event, µs`
   const header = [name, 'not stored', 'stored', 'stored / not stored', 'budget']
   return rows.length === 0 ? [] : [formatTable(header, rows)]
 }
 
-function budgetOf({ isRelay }: Pair, { streams, tokensPerSecond }: StreamLoad): string {
-  if (streams !== budgetStreams || tokensPerSecond === 0) return ''
+function hasBudget({ streams, tokensPerSecond }: StreamLoad): boolean {
+  return streams === budgetStreams && tokensPerSecond > 0
+}
+
+function budgetOf({ isRelay }: Pair, load: StreamLoad): string {
+  if (!hasBudget(load)) return ''
   return isRelay ? '≤ 1.3 × nginx' : '≤ 1.5 × nginx'
 }
 

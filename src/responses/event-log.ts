@@ -39,7 +39,7 @@ export class EventLog implements UnwrittenFrames {
   #last: number
   #chars = 0
   #isHeld: boolean
-  /** Replaced when it changes: a reader may leave while others are told of a frame. */
+  /** Replaced, not modified: a reader may detach while the others are notified. */
   #readers: readonly LogReader[] = []
   #untakenChars = 0
   readonly #segments: LogSegment[] = []

@@ -195,9 +195,9 @@ export class LocalRun implements Subscriber<EventBatch> {
     if (frames === '') return
     const segment = this.#segmentOf(frames)
     this.#lastFrameAt = performance.now()
-    const isPending = this.#log.untakenChars > 0
+    const isScheduled = this.#log.untakenChars > 0
     this.#log.append(segment)
-    if (!isPending || this.#log.isUrgent) this.#entry?.writeSoon()
+    if (!isScheduled || this.#log.isUrgent) this.#entry?.writeSoon()
   }
 
   #segmentOf(frames: string): LogSegment {

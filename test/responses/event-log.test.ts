@@ -22,13 +22,13 @@ async function isSettled(promise: Promise<void>): Promise<boolean> {
   return settled
 }
 
-/** A reader that counts what it is told. */
+/** A reader that records its notifications. */
 function attach(log: EventLog, after: number) {
-  const told: (LogSegment | null)[] = []
+  const notified: (LogSegment | null)[] = []
   const reader = {
     position: after,
-    told,
-    changed: (added: LogSegment | null) => void told.push(added),
+    notified,
+    changed: (added: LogSegment | null) => void notified.push(added),
     moveTo(position: number) {
       reader.position = position
       log.readerMoved()
@@ -84,14 +84,14 @@ describe('a reader', () => {
     expect(log.read(3)).toBe('evicted')
   })
 
-  test('is told of new frames and of the end', () => {
+  test('is notified of new frames and of the end', () => {
     const log = createLog()
-    const { told } = attach(log, -1)
+    const { notified } = attach(log, -1)
     log.append(segment(0))
     // Storing frames has nothing for readers that have them.
     log.persistedUpTo(0)
     log.end({ kind: 'complete' })
-    expect(told).toEqual([segment(0), null])
+    expect(notified).toEqual([segment(0), null])
   })
 
   test('of a log that is held gets nothing until frames are persisted, then all', () => {
@@ -99,9 +99,9 @@ describe('a reader', () => {
     const reader = attach(log, -1)
     log.append(segment(0))
     log.append(segment(1))
-    expect([reader.told, log.read(-1)]).toEqual([[], null])
+    expect([reader.notified, log.read(-1)]).toEqual([[], null])
     log.persistedUpTo(0)
-    expect([reader.told, reader.readAll()]).toEqual([[null], frames(0) + frames(1)])
+    expect([reader.notified, reader.readAll()]).toEqual([[null], frames(0) + frames(1)])
   })
 })
 
@@ -122,7 +122,7 @@ describe('the database', () => {
     expect(log.read(1)).toEqual({ frames: frames(2) + frames(3), last: 3 })
   })
 
-  test('does not take what it holds already', () => {
+  test('takes no frames that are already persisted', () => {
     const log = createLargeLog()
     log.persistedUpTo(1)
     log.append({ first: 0, last: 1, frames: 'a\n\nb\n\n' })
