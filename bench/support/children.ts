@@ -97,14 +97,6 @@ function kill(pid: number, signal: 'SIGTERM' | 'SIGKILL'): void {
   }
 }
 
-/** A free port, for programs that cannot choose and report one. */
-export function freePort(): number {
-  const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => undefined } })
-  const { port } = server
-  server.stop(true)
-  return port
-}
-
 /** End of a log, for error messages about failed starts. */
 export function logTail(path: string, linesMax = 20): string {
   return readFileSync(path, 'utf8').trimEnd().split('\n').slice(-linesMax).join('\n')

@@ -1,9 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
+import { freePort } from '#test/support/free-port.ts'
 import {
   basicEnvironment,
-  freePort,
   logTail,
   StartError,
   startChild,

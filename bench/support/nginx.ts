@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { freePort, logTail, startChild, temporaryFolder, waitUntil } from './children.ts'
+import { freePort } from '#test/support/free-port.ts'
+import { logTail, startChild, temporaryFolder, waitUntil } from './children.ts'
 
 export type Proxy = { readonly port: number; readonly pid: number }
 

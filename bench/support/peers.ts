@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { freePort } from '#test/support/free-port.ts'
 import {
   basicEnvironment,
-  freePort,
   logTail,
   StartError,
   startChild,

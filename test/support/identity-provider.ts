@@ -1,4 +1,5 @@
 import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { freePort } from './free-port.ts'
 
 export type SigningKey = {
   readonly kid: string
@@ -34,7 +35,8 @@ export function startIdentityProvider(keys: readonly SigningKey[]): IdentityProv
   let published = keys
   let requests = 0
   let answer: (() => Response | Promise<Response>) | undefined
-  const listen = (port: number) =>
+  const port = freePort()
+  const listen = () =>
     Bun.serve({
       hostname: '127.0.0.1',
       port,
@@ -43,9 +45,8 @@ export function startIdentityProvider(keys: readonly SigningKey[]): IdentityProv
         return answer === undefined ? Response.json({ keys: published.map(toJwk) }) : answer()
       },
     })
-  let server = listen(0)
+  let server = listen()
   const { origin } = server.url
-  const port = Number(new URL(origin).port)
   return {
     jwksUrl: `${origin}/jwks`,
     issuer: origin,
@@ -59,7 +60,7 @@ export function startIdentityProvider(keys: readonly SigningKey[]): IdentityProv
     },
     goDown: () => server.stop(true),
     comeUp() {
-      server = listen(port)
+      server = listen()
     },
     stop: () => server.stop(true),
   }

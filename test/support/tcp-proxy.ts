@@ -1,4 +1,5 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
+import { freePort } from './free-port.ts'
 
 /** A connection to a server that can be cut: connections break, and new ones are refused. */
 export type TcpProxy = {
@@ -27,8 +28,8 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
     server.pipe(client).on('close', () => server.destroy())
     if (isFrozen) for (const socket of [client, server]) socket.pause()
   }
-  let listener = await listen(accept, 0)
-  const port = portOf(listener)
+  const port = freePort()
+  let listener = await listen(accept, port)
   const goDown = async () => {
     const closed = new Promise<void>((resolve) => listener.close(() => resolve()))
     for (const socket of sockets) socket.destroy()
@@ -58,10 +59,4 @@ function listen(accept: (client: Socket) => void, port: number): Promise<Server>
     listener.on('error', reject)
     listener.listen(port, '127.0.0.1', () => resolve(listener))
   })
-}
-
-function portOf(listener: Server): number {
-  const address = listener.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
 }

@@ -1,5 +1,5 @@
 import { asRecord, parseJson } from '#lib/json.ts'
-import { freePort } from './free-port.ts'
+import { freePort } from '#test/support/free-port.ts'
 import { chatCompletion, chatFrames, type Prompt, readPrompt } from './model-output.ts'
 
 /** One call that a model server has received. */

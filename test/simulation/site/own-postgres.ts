@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { freePort } from '#test/support/free-port.ts'
 import { childrenOf, isAlive, killProcess } from '#test/support/process.ts'
-import { freePort } from './free-port.ts'
 
 /** A PostgreSQL server that belongs to the simulation, so that it can be stopped and frozen. */
 export type OwnPostgres = {
@@ -20,6 +20,7 @@ const superuser = 'postgres'
 const connectionsMax = 200
 /** A frozen server continues earlier; a busy machine takes seconds. */
 const connectTimeoutS = 20
+const logCharsShown = 2_000
 
 /** The folder of the programs of the newest installed server with pgvector, or null. */
 export function postgresPrograms(): string | null {
@@ -38,6 +39,7 @@ export async function startOwnPostgres(programs: string, folder: string): Promis
   mkdirSync(folder, { recursive: true })
   chmodSync(folder, 0o777)
   const data = join(folder, 'data')
+  const log = join(folder, 'log')
   const port = freePort()
   // The server refuses to run as root.
   const asServer = process.getuid?.() === 0 ? ['runuser', '-u', superuser, '--'] : []
@@ -47,7 +49,10 @@ export async function startOwnPostgres(programs: string, folder: string): Promis
       // The server keeps its output open.
       stdio: ['ignore', 'ignore', 'ignore'],
     })
-    if ((await child.exited) !== 0) throw new Error(`${program} ${args.join(' ')} failed`)
+    if ((await child.exited) !== 0) {
+      const logged = existsSync(log) ? `:\n${readFileSync(log, 'utf8').slice(-logCharsShown)}` : ''
+      throw new Error(`${program} ${args.join(' ')} failed${logged}`)
+    }
   }
   await run(
     'initdb',
@@ -69,8 +74,7 @@ export async function startOwnPostgres(programs: string, folder: string): Promis
     '-c fsync=off',
     '-c synchronous_commit=on',
   ].join(' ')
-  const start = () =>
-    run('pg_ctl', '-D', data, '-o', options, '-l', join(folder, 'log'), '-w', '-t', '60', 'start')
+  const start = () => run('pg_ctl', '-D', data, '-o', options, '-l', log, '-w', '-t', '60', 'start')
   const signal = (name: 'SIGSTOP' | 'SIGCONT') => {
     const postmaster = Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0])
     // The parent first when it stops, so that it starts no further process.

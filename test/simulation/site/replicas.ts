@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { freePort } from '#test/support/free-port.ts'
 import {
   childrenOf,
   type GatewayProcess,
@@ -8,7 +9,6 @@ import {
   killProcess,
   startGatewayProcess,
 } from '#test/support/process.ts'
-import { freePort } from './free-port.ts'
 import type { ModelServer } from './model-server.ts'
 
 /** A gateway process with its workers, which can be started again on the same port. */

@@ -1,10 +1,11 @@
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePort } from '#test/support/free-port.ts'
 import { ownRecordings, type RecordedProtocol } from '#test/support/recordings.ts'
 import { type Conversation, conversations } from './conversations.ts'
 import { pathOf, protocols, refused, requestFor } from './requests.ts'
-import { freePort, install, litellmProviders, startLitellm, startLlamaServer } from './servers.ts'
+import { install, litellmProviders, startLitellm, startLlamaServer } from './servers.ts'
 
 /**
  * `bun run record` makes the recordings in `test/recordings` again: it installs the servers with

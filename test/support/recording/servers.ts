@@ -1,5 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { freePort } from '#test/support/free-port.ts'
 import type { RecordedProtocol } from '#test/support/recordings.ts'
 import { writeTinyGguf } from '#test/support/tiny-gguf.ts'
 import { type Conversation, tokensOf } from './conversations.ts'
@@ -97,13 +98,6 @@ async function start(command: string[], port: number, healthPath: string): Promi
       await child.exited
     },
   }
-}
-
-export function freePort(): number {
-  const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
-  const { port } = server
-  server.stop(true)
-  return port ?? 0
 }
 
 async function run(command: string[]): Promise<void> {

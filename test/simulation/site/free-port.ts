@@ -1,7 +1,0 @@
-/** A port that was free a moment ago, for programs that must be told one and keep it. */
-export function freePort(): number {
-  const probe = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  const { port } = probe
-  probe.stop(true)
-  return port
-}
