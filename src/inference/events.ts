@@ -130,8 +130,12 @@ function join(last: GenerationEvent, event: GenerationEvent): GenerationEvent | 
 }
 
 /** Attaches frames to a batch, if there are any. */
-export function withRelay(events: GenerationEvent[], relay: Relay | undefined): EventBatch {
-  return relay === undefined ? events : Object.assign(events, { relay })
+export function withRelay(
+  events: GenerationEvent[] & { relay?: Relay },
+  relay: Relay | undefined,
+): EventBatch {
+  if (relay !== undefined) events.relay = relay
+  return events
 }
 
 /** Concatenates the frames of two consecutive batches. */

@@ -66,6 +66,11 @@ export type GenerationJob = ModelCall & {
   readonly buffered?: boolean
   /** Whether events are needed before the response is complete; otherwise upstreams need not stream. */
   readonly streamed?: boolean
+  /**
+   * For protocols in which the arguments of a tool call are an object rather than JSON text: a complete call
+   * with anything else fails the generation, since clients would treat it as a call without arguments.
+   */
+  readonly objectArguments?: boolean
 }
 
 /**

@@ -4,23 +4,52 @@ import { PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
 import type { EventBatch, GenerationEvent } from './events.ts'
 import type { EventBatches, Generate } from './inference.ts'
 
-/**
- * For protocols in which the arguments of a tool call are an object rather than JSON text. A complete
- * call with anything else fails the generation: clients would treat it as a call without arguments.
- */
+/** `objectArguments` of `GenerationJob`, for calls that remain of a loop of several generations. */
 export function withObjectArguments(generate: Generate): Generate {
-  return (job) => new ArgumentCheck(generate(job))
+  return (job) => new CheckedArguments(generate(job))
 }
 
-type Fault = { readonly at: number; readonly error: AppError }
+/** A call whose arguments are not an object: the position of its end in the batch. */
+export type ArgumentFault = { readonly at: number; readonly error: AppError }
 
-class ArgumentCheck extends PullIterator<EventBatch> implements Subscriber<EventBatch> {
-  readonly #batches: EventBatches
-  #hasOutput = false
-  #isClosed = false
+/** Reads the calls of a generation. */
+export class ArgumentCheck {
   /** The open call: its tool and its arguments so far. */
   #name: string | null = null
   #text = ''
+
+  /** The first fault of the next batch. */
+  find(batch: EventBatch): ArgumentFault | null {
+    for (let at = 0; at < batch.length; at++) {
+      const error = this.#read(batch[at])
+      if (error !== null) return { at, error }
+    }
+    return null
+  }
+
+  #read(event: GenerationEvent | undefined): AppError | null {
+    if (event?.type === 'tool-call-start') {
+      // Custom tools receive plain text.
+      this.#name = event.call.form === 'function' ? event.call.name : null
+      this.#text = ''
+    } else if (event?.type === 'tool-call-delta' && this.#name !== null) {
+      this.#text += event.text
+    } else if (event?.type === 'tool-call-end' && this.#name !== null && event.complete) {
+      return isRecord(parseJson(this.#text)) ? null : brokenCall(this.#name)
+    }
+    return null
+  }
+}
+
+export function beginsCall(batch: EventBatch): boolean {
+  return batch.some(({ type }) => type === 'tool-call-start')
+}
+
+class CheckedArguments extends PullIterator<EventBatch> implements Subscriber<EventBatch> {
+  readonly #batches: EventBatches
+  readonly #check = new ArgumentCheck()
+  #hasOutput = false
+  #isClosed = false
 
   constructor(batches: EventBatches) {
     super()
@@ -33,7 +62,7 @@ class ArgumentCheck extends PullIterator<EventBatch> implements Subscriber<Event
   }
 
   onNext(batch: EventBatch) {
-    const fault = this.#findFault(batch)
+    const fault = this.#check.find(batch)
     if (fault === null) {
       this.#hasOutput = true
       this.emit(batch)
@@ -58,32 +87,11 @@ class ArgumentCheck extends PullIterator<EventBatch> implements Subscriber<Event
   }
 
   /** Ends the upstream request before the error is emitted: the reader may be slow. */
-  async #failAt(batch: EventBatch, { at, error }: Fault): Promise<void> {
+  async #failAt(batch: EventBatch, { at, error }: ArgumentFault): Promise<void> {
     this.#isClosed = true
     await this.#batches.return().catch(() => {})
     if (this.#hasOutput) this.emit([...batch.slice(0, at + 1), { type: 'error', error }])
     else this.emitEnd({ error })
-  }
-
-  #findFault(batch: EventBatch): Fault | null {
-    for (let at = 0; at < batch.length; at++) {
-      const error = this.#read(batch[at])
-      if (error !== null) return { at, error }
-    }
-    return null
-  }
-
-  #read(event: GenerationEvent | undefined): AppError | null {
-    if (event?.type === 'tool-call-start') {
-      // Custom tools receive plain text.
-      this.#name = event.call.form === 'function' ? event.call.name : null
-      this.#text = ''
-    } else if (event?.type === 'tool-call-delta' && this.#name !== null) {
-      this.#text += event.text
-    } else if (event?.type === 'tool-call-end' && this.#name !== null && event.complete) {
-      return isRecord(parseJson(this.#text)) ? null : brokenCall(this.#name)
-    }
-    return null
   }
 }
 

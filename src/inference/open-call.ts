@@ -147,6 +147,12 @@ export class OpenCall {
     return failure
   }
 
+  /** Fails because of what the model wrote, for which the upstream is not blamed. */
+  reject(error: AppError): AppError {
+    this.#endSlot()
+    return this.fail(error)
+  }
+
   close(): CallRecord {
     this.#current?.release()
     this.#hedging?.release()
@@ -216,8 +222,7 @@ export class OpenCall {
   ): Promise<T> {
     const { limitMs } = options
     const streamed = options.streamed || !slot.state.upstream.upstream.quirks.unstreamed
-    slot.kind = this.record.kind
-    slot.form = formOf(slot.kind, streamed)
+    slot.begin(this.record.kind, streamed)
     this.record.target = slot.target
     const requestContext = this.#call.context
     if (this.#span !== null) slot.span = startAttemptSpan(this.#span, slot, this.record.retries)
@@ -286,11 +291,6 @@ export class OpenCall {
     if (this.#abortion !== null) this.#current.abort(this.#abortion.reason)
     return this.#current
   }
-}
-
-function formOf(kind: CallKind, streamed: boolean): Slot['form'] {
-  if (kind === 'count-tokens') return 'count'
-  return kind === 'generate' && streamed ? 'first-event' : 'whole'
 }
 
 function hasUntried({ targets }: ModelCall, tried: Tried): boolean {

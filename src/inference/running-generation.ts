@@ -6,6 +6,7 @@ import { endedEarly } from './decode-errors.ts'
 import { type EventBatch, endOfBlock, type GenerationEvent, textOfFrame } from './events.ts'
 import { readFirstOutput } from './first-output.ts'
 import type { Admit, GenerationJob, InferenceDeps, Reservation } from './inference.ts'
+import { ArgumentCheck, type ArgumentFault, beginsCall } from './object-arguments.ts'
 import { type CallRecord, OpenCall } from './open-call.ts'
 
 /** Counts running generations, and ends those that take too long. */
@@ -44,6 +45,9 @@ export class RunningGeneration
   #batches: AsyncIterator<EventBatch> | null = null
   #lastEvent: GenerationEvent | undefined
   #charsLeft: number
+  readonly #hasObjectArguments: boolean
+  /** Null where arguments of calls may be any text, and before the first call. */
+  #arguments: ArgumentCheck | null = null
   /** Whether the span of the call contains the output. */
   #isTraced = false
   /** `return()` was called during a pull: close after serving it. */
@@ -55,6 +59,7 @@ export class RunningGeneration
     this.#job = job
     this.#admission = admission
     this.#charsLeft = deps.limits.outputCharsMax
+    this.#hasObjectArguments = job.objectArguments ?? false
   }
 
   /** Null before its start and after its end. */
@@ -193,6 +198,12 @@ export class RunningGeneration
     }
     if (this.#lastEvent === undefined) this.#isTraced = call.begin()
     if (this.#isTraced) call.trace(batch)
+    const fault = this.#findFault(batch)
+    if (fault === null) this.#pass(call, batch)
+    else this.#reject(call, batch, fault)
+  }
+
+  #pass(call: OpenCall, batch: EventBatch) {
     const lastEvent = batch.at(-1) ?? this.#lastEvent
     this.#lastEvent = lastEvent
     if (lastEvent?.type === 'finish') {
@@ -203,12 +214,29 @@ export class RunningGeneration
   }
 
   #fail(call: OpenCall, error: unknown) {
-    const failure = call.fail(error)
-    if (this.#lastEvent === undefined) this.#close({ error: failure })
-    else {
-      this.#phase = 'ending'
-      this.#emit([...endOfBlock(this.#lastEvent), { type: 'error', error: failure }])
+    const last = this.#lastEvent
+    this.#endFailed(call.fail(error), last === undefined ? [] : endOfBlock(last))
+  }
+
+  #findFault(batch: EventBatch): ArgumentFault | null {
+    if (this.#hasObjectArguments && beginsCall(batch)) this.#arguments ??= new ArgumentCheck()
+    return this.#arguments?.find(batch) ?? null
+  }
+
+  /** Ends the upstream request before the error is emitted: the reader may be slow. */
+  #reject(call: OpenCall, batch: EventBatch, { at, error }: ArgumentFault) {
+    if (this.#batches !== null) closeInBackground(this.#batches)
+    this.#endFailed(call.reject(error), batch.slice(0, at + 1))
+  }
+
+  /** After the first output, the error is the last event. */
+  #endFailed(error: AppError, events: EventBatch) {
+    if (this.#lastEvent === undefined) {
+      this.#close({ error })
+      return
     }
+    this.#phase = 'ending'
+    this.#emit([...events, { type: 'error', error }])
   }
 
   #emit(batch: EventBatch) {

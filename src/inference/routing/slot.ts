@@ -29,7 +29,6 @@ export class Slot {
   /** The earlier attempts of the call. */
   readonly tried: Tried
   readonly startedAtMs: number
-  /** Set by the caller, as `form`. */
   kind: CallKind = 'generate'
   /** What the first output of this attempt is. The time of a token count says nothing. */
   form: 'first-event' | 'whole' | 'count' = 'first-event'
@@ -67,6 +66,12 @@ export class Slot {
     if (!isTrial) return
     state.health.beginTrial()
     upstream.health.beginTrial()
+  }
+
+  begin(kind: CallKind, streamed: boolean) {
+    this.kind = kind
+    if (kind === 'count-tokens') this.form = 'count'
+    else this.form = kind === 'generate' && streamed ? 'first-event' : 'whole'
   }
 
   /** The first output has arrived. */

@@ -20,7 +20,9 @@ type FoldedBlock = {
 /** Builds the complete message from the payloads of a stream. */
 export class MessageFold {
   readonly #names: { readonly id: string; readonly model: string }
-  #message: JsonObject = {}
+  #start: JsonObject = {}
+  /** The fields that the end adds. */
+  readonly #end: JsonObject = {}
   readonly #usage: JsonObject = {}
   readonly #content: FoldedBlock[] = []
   #open: FoldedBlock | null = null
@@ -29,29 +31,42 @@ export class MessageFold {
     this.#names = names
   }
 
-  add({ type, ...fields }: JsonObject): void {
-    if (type === 'message_start') {
-      const { usage, content, ...head } = asRecord(fields['message'])
-      this.#message = head
-      Object.assign(this.#usage, asRecord(usage))
-      // A message may begin with complete blocks.
-      if (Array.isArray(content)) this.#content.push(...content.filter(isRecord).map(foldBlock))
-    } else if (type === 'content_block_start') {
-      this.#open = foldBlock(asRecord(fields['content_block']))
-      this.#content.push(this.#open)
-    } else if (type === 'content_block_delta') {
-      this.grow(asRecord(fields['delta']))
-    } else if (type === 'content_block_stop') {
-      if (this.#open !== null) closeBlock(this.#open)
-      this.#open = null
-    } else if (type === 'message_delta') {
-      const { delta, usage, ...rest } = fields
-      Object.assign(this.#message, rest, asRecord(delta))
-      // Counts are cumulative; a null does not reset one.
-      for (const [name, count] of Object.entries(asRecord(usage))) {
-        if (count !== null) this.#usage[name] = count
-      }
+  add(payload: JsonObject): void {
+    switch (payload['type']) {
+      case 'message_start':
+        this.#addStart(asRecord(payload['message']))
+        break
+      case 'content_block_start':
+        this.#open = foldBlock(asRecord(payload['content_block']))
+        this.#content.push(this.#open)
+        break
+      case 'content_block_delta':
+        this.grow(asRecord(payload['delta']))
+        break
+      case 'content_block_stop':
+        if (this.#open !== null) closeBlock(this.#open)
+        this.#open = null
+        break
+      case 'message_delta':
+        this.#addEnd(payload)
     }
+  }
+
+  #addStart(message: JsonObject) {
+    this.#start = message
+    const { usage, content } = message
+    Object.assign(this.#usage, asRecord(usage))
+    // A message may begin with complete blocks.
+    if (!Array.isArray(content)) return
+    for (const block of content) if (isRecord(block)) this.#content.push(foldBlock(block))
+  }
+
+  #addEnd(payload: JsonObject) {
+    for (const name in payload) if (!endFields.has(name)) this.#end[name] = payload[name]
+    Object.assign(this.#end, asRecord(payload['delta']))
+    const usage = asRecord(payload['usage'])
+    // Counts are cumulative; a null does not reset one.
+    for (const name in usage) if (usage[name] !== null) this.#usage[name] = usage[name]
   }
 
   /** Adds a delta to the open block, if any. */
@@ -64,13 +79,17 @@ export class MessageFold {
     const usage = this.#usage
     return {
       ...emptyMessage({ ...names, usage }),
-      ...this.#message,
+      ...this.#start,
+      ...this.#end,
       ...names,
       content: this.#content.map(({ block }) => block),
       usage,
     }
   }
 }
+
+/** The fields of `message_delta` that are not fields of the message. */
+const endFields: ReadonlySet<string> = new Set(['type', 'delta', 'usage'])
 
 function foldBlock(block: JsonObject): FoldedBlock {
   return { block: { ...block, type: String(block['type']) }, json: null }

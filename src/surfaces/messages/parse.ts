@@ -65,24 +65,32 @@ export function parseCreateMessage(body: unknown, context: ParseContext): Parsed
   refuseThread(body)
   const create = readObject(messageBody, body, '')
   const dialect = readDialect(context.headers)
-  const { prompt, ignored, ...parsed } = parsePrompt(create, context)
+  const { prompt, thinkingDisplay, needs, mcp, webSearch, ignored } = parsePrompt(create, context)
+  const { temperature, topP, topK } = dialect.hasSampling ? parseSampling(create) : prompt.sampling
+  const { safetyIdentifier, promptCacheKey } = parseEndUser(create.metadata, context.headers)
   const { unknownVersion } = dialect
   return {
-    ...parsed,
     request: {
       ...prompt,
       sampling: {
         ...prompt.sampling,
-        ...(dialect.hasSampling ? parseSampling(create) : {}),
+        temperature,
+        topP,
+        topK,
         stopSequences: parseStopSequences(create.stop_sequences ?? []),
         maxOutputTokens: create.max_tokens === 0 ? null : create.max_tokens,
       },
-      ...parseEndUser(create.metadata, context.headers),
+      safetyIdentifier,
+      promptCacheKey,
       serviceTier: parseServiceTier(create.service_tier),
       origin: originOf(body, context),
     },
     stream: create.stream ?? false,
     isPromptOnly: create.max_tokens === 0,
+    thinkingDisplay,
+    needs,
+    mcp,
+    webSearch,
     ignored: unknownVersion === null ? ignored : [...ignored, `version ${unknownVersion}`],
   }
 }
@@ -174,7 +182,7 @@ function refuseThread(body: unknown): void {
   })
 }
 
-function parseSampling(create: object): Partial<Sampling> {
+function parseSampling(create: object): Pick<Sampling, 'temperature' | 'topP' | 'topK'> {
   const {
     temperature = null,
     top_p: topP = null,

@@ -78,14 +78,14 @@ export function createMessageService(deps: MessageServiceDeps) {
   const generateChecked = withCheckedOutput(
     withSingleCall(withForcedCall(withStopSequences(deps.inference.generate))),
   )
-  const generateAlone = withObjectArguments(generateChecked)
   /** Keeps the guarantees of the protocol on every upstream. */
   const generateWith = async (
     request: GenerationRequest,
     hostedRequest: HostedToolRequest,
     { principal }: RequestContext,
   ): Promise<Generate> => {
-    if (!usesHostedTools(hostedRequest)) return generateAlone
+    if (!usesHostedTools(hostedRequest))
+      return (job) => generateChecked({ ...job, objectArguments: true })
     const { tools } = request
     const hosted = await deps.hostedTools.open(hostedRequest, { caller: principal, tools })
     const { limits } = config
@@ -118,15 +118,17 @@ export function createMessageService(deps: MessageServiceDeps) {
       const generate = isPromptOnly
         ? generateNothing(deps.inference.generate, { readers, inputTokens })
         : await generateWith(request, hostedRequestOf(resolved), context)
-      const job = {
-        request: fitOutput(request, { contextWindow, inputTokens }),
-        targets: readers,
-        ...recorded,
-        buffered: !parsed.stream,
-        streamed: parsed.stream,
-      }
+      const fitted = fitOutput(request, { contextWindow, inputTokens })
       const running = runGeneration({
-        generate: (signal) => generate({ ...job, context: withSignal(context, signal) }),
+        generate: (signal) =>
+          generate({
+            ...recorded,
+            request: fitted,
+            targets: readers,
+            context: withSignal(context, signal),
+            buffered: !parsed.stream,
+            streamed: parsed.stream,
+          }),
         renderer: createMessageRenderer({
           id: newId('msg_'),
           model: parsed.request.model,
@@ -139,7 +141,8 @@ export function createMessageService(deps: MessageServiceDeps) {
         context,
         log: deps.log,
       })
-      return { ...running, streams: parsed.stream, modelId: model.id }
+      const { source, result } = running
+      return { source, result, streams: parsed.stream, modelId: model.id }
     },
 
     /** Counts the input tokens of a request without calling the model. */
@@ -177,7 +180,7 @@ async function resolveRequest<Parsed extends ParsedRequest>(
     targets: relaying.length > 0 ? relaying : model.targets,
     config: deps.config,
   })
-  const { targets } = native
+  const { targets, droppedTools } = native
   const { capabilities } = model
   const request = holdsFiles(native.request)
     ? await deps.requestFiles.load(native.request, { targets, capabilities, context })
@@ -189,7 +192,7 @@ async function resolveRequest<Parsed extends ParsedRequest>(
     agentId: agent?.id ?? null,
     surface: 'messages' as const,
   }
-  return { ...native, parsed, request, model, agent, mcp, recorded }
+  return { parsed, request, targets, droppedTools, model, agent, mcp, recorded }
 }
 
 async function resolveModel(

@@ -153,12 +153,19 @@ const headerSets = cachedByKey((_: Upstream) => createLru<string, Headers>(heade
 /** The headers of a request; the same set for the same client headers, which the transport keeps rendered. */
 function headersFor(upstream: Upstream, accept: string, clientHeaders: Headers = {}): Headers {
   const sets = headerSets(upstream)
-  const key = JSON.stringify([accept, clientHeaders])
+  const key = keyOf(accept, clientHeaders)
   const known = sets.get(key)
   if (known !== undefined) return known
   const headers = buildHeaders(upstream, accept, clientHeaders)
   sets.set(key, headers)
   return headers
+}
+
+/** Neither names nor values have line breaks. */
+function keyOf(accept: string, clientHeaders: Headers): string {
+  let key = accept
+  for (const name in clientHeaders) key += `\n${name}\n${clientHeaders[name]}`
+  return key
 }
 
 /**

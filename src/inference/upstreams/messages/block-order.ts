@@ -67,19 +67,26 @@ export class BlockOrder {
     if (!isRecord(received)) return
     const { shell, deltas } = splitContent(fillShell(received))
     const block = createBlock(shell, wireIndex)
-    const isRepeated = (other: Block | null) =>
-      other !== null &&
-      !other.stopped &&
-      other.wireIndex === wireIndex &&
-      other.type === block.type &&
-      other.id === block.id
-    if (isRepeated(this.#open) || this.#queued.some(isRepeated)) return
+    if (this.#isRepeated(block)) return
     const unique = this.#withUniqueId(shell)
-    const start = { ...payload, content_block: unique }
-    this.#begin(block, unique === received ? { payload, data } : { payload: start, data: '' })
+    const start =
+      unique === received
+        ? { payload, data }
+        : { payload: { ...payload, content_block: unique }, data: '' }
+    this.#begin(block, start)
     for (const delta of deltas) {
       this.#add(block, { payload: { type: 'content_block_delta', index: -1, delta }, data: '' })
     }
+  }
+
+  /** Whether a block that has not ended had the same start. */
+  #isRepeated({ wireIndex, type, id }: Block): boolean {
+    const open = this.#open
+    if (open === null) return false
+    return [open, ...this.#queued].some(
+      (other) =>
+        !other.stopped && other.wireIndex === wireIndex && other.type === type && other.id === id,
+    )
   }
 
   /** Some servers send the same id for every call, which would make their results ambiguous. */
@@ -133,9 +140,9 @@ export class BlockOrder {
     if (this.#nextIndex + this.#queued.length >= blocksMax) {
       throw invalidResponse('sent too many content blocks')
     }
-    const isReplaced = (other: Block) => other.wireIndex === block.wireIndex
-    for (const other of this.#queued.filter(isReplaced)) other.stopped = true
-    if (this.#open !== null && (isReplaced(this.#open) || yields(this.#open))) {
+    const { wireIndex } = block
+    for (const other of this.#queued) if (other.wireIndex === wireIndex) other.stopped = true
+    if (this.#open !== null && (this.#open.wireIndex === wireIndex || yields(this.#open))) {
       this.#stopOpen()
       this.#openQueued()
       if (this.#open !== null && yields(this.#open)) this.#stopOpen()

@@ -1,5 +1,5 @@
 import type { Citation, GenerationEvent, RelayFrame } from '#inference/events.ts'
-import { ToolCalls } from '#inference/tool-calls.ts'
+import { type ToolCallPiece, ToolCalls } from '#inference/tool-calls.ts'
 import type { ToolNames } from '#inference/tools.ts'
 import { citationsMax, readString } from '#inference/upstream-fields.ts'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
@@ -24,8 +24,9 @@ type Open =
 
 /** Converts the ordered frames of blocks to events. */
 export class BlockReader {
-  readonly #maker: string
-  readonly #calls: ToolCalls
+  readonly #options: BlockReaderOptions
+  /** Null until the first call. */
+  #calls: ToolCalls | null = null
   /** The number of the latest block. */
   #block = -1
   #open: Open | null = null
@@ -35,13 +36,7 @@ export class BlockReader {
   #out: GenerationEvent[] = []
 
   constructor(options: BlockReaderOptions) {
-    this.#maker = options.sealedBy
-    this.#calls = new ToolCalls({
-      head: options.toolNames.head,
-      openBlock: () => ++this.#block,
-      takenCallIds: options.takenCallIds,
-      heldCharsMax: options.toolArgumentCharsMax,
-    })
+    this.#options = options
   }
 
   read({ payload, sealed }: RelayFrame, out: GenerationEvent[]) {
@@ -57,7 +52,7 @@ export class BlockReader {
   }
 
   hasToolCalls(): boolean {
-    return this.#calls.count > 0
+    return this.#calls !== null && this.#calls.count > 0
   }
 
   /** Ends the open block. `cut`: the output was truncated. */
@@ -71,12 +66,12 @@ export class BlockReader {
         break
       case 'reasoning': {
         const { sealed } = open
-        const seal = sealed === '' ? {} : { sealed, sealedBy: this.#maker }
+        const seal = sealed === '' ? {} : { sealed, sealedBy: this.#options.sealedBy }
         out.push({ type: 'reasoning-end', block, complete: !cut, ...seal })
         break
       }
       case 'call':
-        this.#calls.close(out, cut)
+        this.#calls?.close(out, cut)
         break
       case 'hosted':
         out.push({ type: 'hosted-tool-end', block, item: cut ? null : open.tool.finalItem() })
@@ -102,7 +97,7 @@ export class BlockReader {
         const input = readInput(shell['input'])
         this.#replace({ kind: 'call', index, input, hasDeltas: false })
         const names = { id: readString(shell['id']), name: readString(shell['name']) }
-        this.#calls.push({ index, indexGiven: true, ...names, text: '' }, this.#out)
+        this.#pushCall({ index, indexGiven: true, ...names, text: '' })
         break
       }
       default:
@@ -168,12 +163,23 @@ export class BlockReader {
     if (open?.kind === 'call') {
       open.hasDeltas = true
       const { index } = open
-      this.#calls.push({ index, indexGiven: true, id: '', name: '', text }, this.#out)
+      this.#pushCall({ index, indexGiven: true, id: '', name: '', text })
     } else if (open?.kind === 'hosted') {
       open.tool.appendInput(text)
       if (!open.tool.streamsInput()) return
       this.#out.push({ type: 'hosted-tool-delta', block: this.#block, text })
     }
+  }
+
+  #pushCall(piece: ToolCallPiece) {
+    const { toolNames, takenCallIds, toolArgumentCharsMax } = this.#options
+    this.#calls ??= new ToolCalls({
+      head: toolNames.head,
+      openBlock: () => ++this.#block,
+      takenCallIds,
+      heldCharsMax: toolArgumentCharsMax,
+    })
+    this.#calls.push(piece, this.#out)
   }
 
   #stop() {

@@ -206,11 +206,12 @@ export class MessagesDecoder implements Decoder {
     const isCall = stopReason === 'end_turn' && this.#ending.reason === 'tool-calls'
     const counts = withoutNulls(asRecord(payload['usage']))
     const corrected = correctEnd(delta, isCall)
-    const isUnchanged = 'output_tokens' in counts && corrected === delta
+    if ('output_tokens' in counts && corrected === delta) {
+      this.#relay(frameOf(payload, data))
+      return
+    }
     const usage = { output_tokens: this.#usage.output, ...counts }
-    this.#relay(
-      isUnchanged ? frameOf(payload, data) : frameOf({ ...payload, delta: corrected, usage }),
-    )
+    this.#relay(frameOf({ ...payload, delta: corrected, usage }))
   }
 
   /** The model has finished; only usage may follow. */
@@ -239,7 +240,7 @@ export class MessagesDecoder implements Decoder {
     }
     if (this.#phase !== 'finishing') throw truncated()
     this.#relay(frameOf(payload, data))
-    out.push({ type: 'finish', ...this.#ending, usage: usageOf(this.#usage) })
+    out.push({ ...this.#ending, type: 'finish', usage: usageOf(this.#usage) })
     this.#phase = 'done'
   }
 

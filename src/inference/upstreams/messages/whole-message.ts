@@ -12,10 +12,11 @@ export function isEmptyStart({ content, stop_reason, usage }: JsonObject): boole
 
 /** The start of a message with the fields that strict clients require. */
 export function fillMessage(message: JsonObject): JsonObject {
+  const { type = 'message', role = 'assistant' } = message
   return {
-    type: 'message',
-    role: 'assistant',
     ...message,
+    type,
+    role,
     content: [],
     stop_reason: null,
     stop_sequence: null,
@@ -26,60 +27,54 @@ export function fillMessage(message: JsonObject): JsonObject {
 
 /** The events by which a complete message would have been streamed: its blocks and its end. */
 export function splitMessage(message: JsonObject): { blocks: JsonObject[]; delta: JsonObject } {
-  const { content, stop_reason, stop_sequence, stop_details, container, usage } = message
-  const context = message['context_management']
-  return {
-    blocks: Array.isArray(content) ? content.filter(isRecord).flatMap(eventsOfBlock) : [],
-    delta: {
-      type: 'message_delta',
-      delta: {
-        stop_reason,
-        stop_sequence: stop_sequence ?? null,
-        ...(stop_details === undefined ? {} : { stop_details }),
-        ...(container === undefined ? {} : { container }),
-      },
-      ...(context === undefined ? {} : { context_management: context }),
-      usage,
-    },
-  }
+  const { content, stop_reason, stop_sequence, usage } = message
+  const blocks: JsonObject[] = []
+  if (Array.isArray(content)) addEvents(blocks, content)
+  const delta: JsonObject = { stop_reason, stop_sequence: stop_sequence ?? null }
+  copyField('stop_details', message, delta)
+  copyField('container', message, delta)
+  const end: JsonObject = { type: 'message_delta', delta, usage }
+  copyField('context_management', message, end)
+  return { blocks, delta: end }
 }
 
-function eventsOfBlock(block: JsonObject, index: number): JsonObject[] {
-  const { shell, deltas } = splitBlock(block)
-  return [
-    { type: 'content_block_start', index, content_block: shell },
-    ...deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
-    { type: 'content_block_stop', index },
-  ]
+function copyField(name: string, from: JsonObject, to: JsonObject): void {
+  if (from[name] !== undefined) to[name] = from[name]
+}
+
+function addEvents(events: JsonObject[], content: readonly unknown[]): void {
+  let index = 0
+  for (const block of content) {
+    if (!isRecord(block)) continue
+    const { shell, deltas } = splitBlock(block)
+    events.push({ type: 'content_block_start', index, content_block: shell })
+    for (const delta of deltas) events.push({ type: 'content_block_delta', index, delta })
+    events.push({ type: 'content_block_stop', index })
+    index++
+  }
 }
 
 /** The start of a block and its deltas; block types without deltas are complete in the start. */
 export function splitBlock(block: JsonObject): { shell: JsonObject; deltas: JsonObject[] } {
   const type = readString(block['type'])
   if (type === 'text') {
-    const { citations, text, ...rest } = block
-    const cited = Array.isArray(citations) ? citations : []
-    return {
-      shell: {
-        ...rest,
-        text: '',
-        ...(citations === undefined ? {} : { citations: cited.length === 0 ? citations : [] }),
-      },
-      deltas: [
-        ...cited.map((citation) => ({ type: 'citations_delta', citation })),
-        { type: 'text_delta', text: readString(text) },
-      ],
+    const { citations } = block
+    const shell: JsonObject = { ...block, text: '' }
+    const deltas: JsonObject[] = []
+    if (Array.isArray(citations) && citations.length > 0) {
+      shell['citations'] = []
+      for (const citation of citations) deltas.push({ type: 'citations_delta', citation })
     }
+    deltas.push({ type: 'text_delta', text: readString(block['text']) })
+    return { shell, deltas }
   }
   if (type === 'thinking') {
-    const { thinking, signature, ...rest } = block
-    return {
-      shell: { ...rest, thinking: '', signature: '' },
-      deltas: [
-        { type: 'thinking_delta', thinking: readString(thinking) },
-        { type: 'signature_delta', signature: readString(signature) },
-      ].filter((delta) => Object.values(delta).every((value) => value !== '')),
-    }
+    const thinking = readString(block['thinking'])
+    const signature = readString(block['signature'])
+    const deltas: JsonObject[] = []
+    if (thinking !== '') deltas.push({ type: 'thinking_delta', thinking })
+    if (signature !== '') deltas.push({ type: 'signature_delta', signature })
+    return { shell: { ...block, thinking: '', signature: '' }, deltas }
   }
   if (!isToolUse(type)) return { shell: block, deltas: [] }
   const input = readInput(block['input'])
