@@ -36,7 +36,7 @@ export function renderMessage(
   given: Partial<MessageRendererOptions> = {},
 ): CheckedMessage & { wire: string } {
   const renderer = openMessageRenderer(given)
-  const wire = batches.map(renderer.push).join('')
+  const wire = batches.map((batch) => renderer.push(batch)).join('')
   return { ...checkMessageStream(wire), wire }
 }
 

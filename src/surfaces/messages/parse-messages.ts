@@ -62,8 +62,8 @@ export function parseMessages(
     refusals,
   }
   let lastRole = ''
-  for (const [index, value] of values.entries()) {
-    const { role, content } = readObject(message, value, `messages.${index}`)
+  for (let index = 0; index < values.length; index++) {
+    const { role, content } = readObject(message, values[index], `messages.${index}`)
     const path = `messages.${index}.content`
     if (role === 'user') {
       addUserMessage(state, content, path)
@@ -122,6 +122,7 @@ function addUserMessage(
 
 function endUserTurn(state: ConversationState): void {
   const { results, parts } = state.userTurn
+  if (results.length + parts.length === 0) return
   state.items.push(...results)
   if (parts.length > 0) state.items.push({ type: 'message', role: 'user', parts })
   state.userTurn = { results: [], parts: [] }

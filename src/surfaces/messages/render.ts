@@ -48,21 +48,13 @@ export type MessageRendererOptions = {
 /** SDKs hide pings, so after this many a heartbeat is an empty delta of the open block. */
 const pingsPerEmptyDelta = 4
 
-/** The methods are bound, since callers pass them on individually. */
 export function createMessageRenderer(options: MessageRendererOptions): MessageRenderer {
-  const rendering = new Rendering(options)
-  return {
-    id: options.id,
-    push: (batch) => rendering.push(batch),
-    open: () => pingFrame,
-    heartbeat: () => rendering.heartbeat(),
-    fail: (error) => rendering.fail(error),
-    result: () => rendering.result(),
-  }
+  return new Rendering(options)
 }
 
 /** One object for the state of every event: each further one costs a cache miss per idle stream. */
-class Rendering {
+class Rendering implements MessageRenderer {
+  readonly id: string
   readonly #sink: MessageSink
   readonly #blocks: BlockList
   readonly #relay: RelayRewriter
@@ -83,6 +75,7 @@ class Rendering {
 
   constructor(options: MessageRendererOptions) {
     const { id, model, reasoningSeal, searchSeal, thinkingDisplay, stream } = options
+    this.id = id
     this.#options = options
     this.#fold = stream ? null : new MessageFold({ id, model })
     this.#sink = new MessageSink(this.#fold)
@@ -101,6 +94,10 @@ class Rendering {
     this.#writer = 'relay'
     this.#follow(batch)
     return this.#sink.relay(this.#relay.rewrite(batch.relay))
+  }
+
+  open(): string {
+    return pingFrame
   }
 
   heartbeat(): string {

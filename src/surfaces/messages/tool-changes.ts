@@ -14,16 +14,22 @@ export type ToolChange = {
  * to tools of MCP servers are skipped: only upstreams of this protocol have them.
  */
 export function readToolChanges(messages: readonly unknown[]): ToolChange[] {
-  return messages.flatMap((message, index) =>
-    list(asRecord(message)['content']).flatMap((block, at) => {
+  const changes: ToolChange[] = []
+  messages.forEach((message, index) => {
+    const content = isRecord(message) ? message['content'] : null
+    if (!Array.isArray(content)) return
+    content.forEach((block: unknown, at) => {
+      if (!isRecord(block)) return
       const path = `messages.${index}.content.${at}`
-      if (!isRecord(block)) return []
-      if (block['type'] !== 'compaction') return readChange(block, path)
-      return list(block['tool_changes']).flatMap((change, position) =>
-        readChange(asRecord(change), `${path}.tool_changes.${position}`),
-      )
-    }),
-  )
+      if (block['type'] !== 'compaction') changes.push(...readChange(block, path))
+      else {
+        list(block['tool_changes']).forEach((change, position) => {
+          changes.push(...readChange(asRecord(change), `${path}.tool_changes.${position}`))
+        })
+      }
+    })
+  })
+  return changes
 }
 
 function readChange(block: Record<string, unknown>, path: string): ToolChange[] {

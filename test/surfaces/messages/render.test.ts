@@ -125,8 +125,9 @@ describe('a stream', () => {
   })
 
   test('that starts before its first event begins with a ping', () => {
-    const { open, heartbeat, push } = openMessageRenderer()
-    const wire = open() + heartbeat() + push(generationOf(textBlock(0, 'Hello')))
+    const renderer = openMessageRenderer()
+    const wire =
+      renderer.open() + renderer.heartbeat() + renderer.push(generationOf(textBlock(0, 'Hello')))
     const types = checkMessageStream(wire).frames.map(({ type }) => type)
     expect(types.slice(0, 3)).toEqual(['ping', 'ping', 'message_start'])
   })
@@ -139,7 +140,7 @@ describe('a stream', () => {
     for (const [block, delta] of blocks) {
       const renderer = openMessageRenderer()
       const wire = renderer.push([{ type: 'generation-start' }, ...block.slice(0, 2)])
-      const beats = Array.from({ length: 8 }, renderer.heartbeat).join('')
+      const beats = Array.from({ length: 8 }, () => renderer.heartbeat()).join('')
       const frames = checkMessageBeginning(wire + beats).slice(-8)
       expect(frames.map(({ delta }) => delta)).toEqual([
         ...[undefined, undefined, undefined, delta],
@@ -174,10 +175,10 @@ describe('a failure', () => {
       { type: 'text-end', block: 0, complete: false },
       { type: 'error', error: full },
     ]
-    const { push, fail } = openMessageRenderer()
+    const renderer = openMessageRenderer()
     for (const wire of [
       openMessageRenderer().push([...begun, ...byEvent]),
-      push(begun) + fail(full),
+      renderer.push(begun) + renderer.fail(full),
     ]) {
       const { error, frames, message } = checkMessageStream(wire)
       expect(error).toEqual(expectedError)

@@ -37,8 +37,8 @@ export class BlockOrder {
   #queued: Block[] = []
   #nextIndex = 0
   #bufferedChars = 0
-  /** The ids of the calls so far. */
-  readonly #callIds = new Set<string>()
+  /** The ids of the calls so far; null before the first one. */
+  #callIds: Set<string> | null = null
   /** Receives the ordered frames; set for each frame. */
   #out: RelayFrame[] = []
 
@@ -93,6 +93,7 @@ export class BlockOrder {
   #withUniqueId(shell: JsonObject): JsonObject {
     if (shell['type'] !== 'tool_use') return shell
     const id = readString(shell['id'])
+    this.#callIds ??= new Set()
     const unique = this.#callIds.has(id) ? newId('toolu_') : id
     this.#callIds.add(unique)
     return unique === id ? shell : { ...shell, id: unique }
