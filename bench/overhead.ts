@@ -3,6 +3,7 @@ import { runLoad, startMockUpstream } from './support/load.ts'
 import type { LoadJob } from './support/load-job.ts'
 import {
   numberIn,
+  oneOf,
   type RunOptions,
   readRunOptions,
   readSettings,
@@ -33,7 +34,7 @@ import { fullWarmUp, quickWarmUp, type WarmUpPace, warmUp } from './support/warm
 export const summary =
   'Latency and CPU that Sluice adds to a request, compared with a direct connection, nginx and other gateways.'
 export const usage =
-  `[--quick] [--pair ${pairNames.join(',')}] [--peer portkey=FOLDER] ` +
+  `[--quick] [--pair ${pairNames.join(',')}] [--part all|burst] [--peer portkey=FOLDER] ` +
   '[--peer NAME=http://127.0.0.1:PORT] [--upstream-port N] [--database postgres://…] [--store] ' +
   '[--log-level info] [--processes 1] [--set key=value]… [--variant key=value]… [--json FILE]'
 
@@ -42,6 +43,8 @@ type Pace = {
   readonly clients: readonly number[]
   /** New connections with a stream each, all at once. */
   readonly burst: number
+  /** Of a run of bursts only: one takes 100 ms more or less than the next. */
+  readonly burstRounds: number
   readonly warmUp: WarmUpPace
   readonly settleMs: number
   readonly windowMs: number
@@ -51,6 +54,7 @@ const fullPace: Pace = {
   rounds: 5,
   clients: [1, 8, 64],
   burst: 2_000,
+  burstRounds: 15,
   warmUp: fullWarmUp,
   settleMs: 300,
   windowMs: 1_500,
@@ -59,6 +63,7 @@ const quickPace: Pace = {
   rounds: 2,
   clients: [1, 8],
   burst: 500,
+  burstRounds: 3,
   warmUp: quickWarmUp,
   settleMs: 150,
   windowMs: 500,
@@ -81,6 +86,7 @@ const streamsPerSecond = 600
 
 type Options = RunOptions & {
   readonly pairs: readonly Pair[]
+  readonly part: 'all' | 'burst'
   readonly peers: readonly Peer[]
   readonly upstreamPort: number
   readonly store: boolean
@@ -125,6 +131,7 @@ function readOptions(args: readonly string[]): Options {
     options: {
       ...runFlags,
       pair: { type: 'string' },
+      part: { type: 'string', default: 'all' },
       peer: peerOption,
       'upstream-port': { type: 'string', default: '0' },
       store: { type: 'boolean', default: false },
@@ -137,6 +144,7 @@ function readOptions(args: readonly string[]): Options {
   return {
     ...readRunOptions(values),
     pairs: readPairs(values.pair, values.quick ? quickPairs : pairNames),
+    part: oneOf(values.part, { name: 'part', words: ['all', 'burst'] }),
     peers: readPeers(values.peer),
     upstreamPort: numberIn(values['upstream-port'], port),
     store: values.store,
@@ -162,8 +170,11 @@ async function runRounds(
   options: Options,
 ): Promise<Result[]> {
   const results: Result[] = []
-  for (let round = 0; round < pace.rounds; round++) {
-    for (const measure of measuresOf(pace)) {
+  const isAll = options.part === 'all'
+  const measures = measuresOf(pace).filter(({ kind }) => isAll || kind === 'burst')
+  const rounds = isAll ? pace.rounds : pace.burstRounds
+  for (let round = 0; round < rounds; round++) {
+    for (const measure of measures) {
       for (const target of inTurn(targetsOf(round), round)) {
         if (!isMeasured(measure, target)) continue
         const report = await runLoad(makeJob(measure, target, { pace, store: options.store }))
@@ -171,7 +182,7 @@ async function runRounds(
         results.push({ round, measure, target: name, protocol, upstream, report })
       }
     }
-    console.log(`round ${round + 1} of ${pace.rounds} is done`)
+    console.log(`round ${round + 1} of ${rounds} is done`)
   }
   return results
 }

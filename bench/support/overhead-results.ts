@@ -50,16 +50,52 @@ export function formatResults(
   peerNames: readonly string[],
 ): string {
   const hasVariant = results.some(({ target }) => target === 'variant')
+  const hasRequests = results.some(({ measure }) => measure.kind !== 'burst')
   const tables = pairs.flatMap((pair) => {
     const peers = pair.upstream === 'chat' ? peerNames : []
     const columns = { pair, peers, hasVariant }
-    return [timeTable(results, columns), cpuTable(results, columns), rateTable(results, columns)]
+    const bursts = burstTable(results, columns)
+    return hasRequests
+      ? [
+          timeTable(results, columns),
+          bursts,
+          cpuTable(results, columns),
+          rateTable(results, columns),
+        ]
+      : [bursts]
   })
   return [
     ...tables,
-    splitTable(results, pairs),
+    ...(hasRequests ? [splitTable(results, pairs)] : []),
     ...(peerNames.length === 0 ? [] : [peerNote]),
   ].join('\n\n')
+}
+
+/** The time until half of the streams of a burst have begun, with that of the upstream. */
+function burstTable(results: readonly Result[], { pair, peers }: Columns): string {
+  const others = ['nginx', 'floor', 'Sluice', ...peers]
+  const rows = measuresIn(results)
+    .filter(({ kind }) => kind === 'burst')
+    .map((measure) => {
+      const of = (target: string) =>
+        valuesByRound(
+          pick(results, { pair, measure, target }),
+          ({ report }) => report.firstTokenMs.p50,
+        )
+      const nginx = of('nginx')
+      return [
+        `${measure.clients} clients`,
+        ...['direct', ...others].map((name) => formatSpread([...of(name).values()], 0)),
+        ...['floor', 'Sluice'].map((name) => formatSpread(ratios(of(name), nginx), 2)),
+        '≤ 2.5 × nginx',
+      ]
+    })
+  const names = others.map((name) => (peers.includes(name) ? `${name} *` : name))
+  const header = ['direct', ...names, 'floor / nginx', 'Sluice / nginx', 'budget']
+  return formatTable(
+    [`${formatPair(pair)}: half of a burst has its first event after, ms`, ...header],
+    rows,
+  )
 }
 
 function timeTable(results: readonly Result[], { pair, peers }: Columns): string {
@@ -85,12 +121,13 @@ function timeRows(measure: Measure): Row[] {
   const { kind, clients } = measure
   const isFirst = clients === 1
   if (kind === 'burst') {
-    const row = (what: string, metric: Row['metric'], budget: string) => {
-      return { title: `${formatMeasure(measure)}, first event, ${what}`, measure, metric, budget }
+    const row = (what: string, metric: Row['metric']) => {
+      const title = `${formatMeasure(measure)}, first event, ${what}`
+      return { title, measure, metric, budget: '' }
     }
     return [
-      row('p50', ({ report }) => report.firstTokenMs.p50, 'p50 ≤ 2.5 × nginx'),
-      row('last', ({ report }) => report.begun.lastAfterMs, ''),
+      row('p50', ({ report }) => report.firstTokenMs.p50),
+      row('last', ({ report }) => report.begun.lastAfterMs),
     ]
   }
   const rows = (what: string, times: 'firstTokenMs' | 'wholeMs', budgets: readonly string[]) =>
