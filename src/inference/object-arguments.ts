@@ -4,7 +4,10 @@ import { PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
 import type { EventBatch, GenerationEvent } from './events.ts'
 import type { EventBatches, Generate } from './inference.ts'
 
-/** `objectArguments` of `GenerationJob`, for calls that remain of a loop of several generations. */
+/**
+ * Does what `objectArguments` of `GenerationJob` does, for a loop of several generations: its own calls may have
+ * any arguments, those of the client may not.
+ */
 export function withObjectArguments(generate: Generate): Generate {
   return (job) => new CheckedArguments(generate(job))
 }
