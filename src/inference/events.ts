@@ -245,6 +245,12 @@ export function addUsage(one: Usage | null, other: Usage | null): Usage | null {
   }
 }
 
+/** The usage that the last event of a batch reports; null where it does not finish the generation. */
+export function reportedUsage(batch: EventBatch): Usage | null {
+  const last = batch.at(-1)
+  return last?.type === 'finish' ? last.usage : null
+}
+
 /**
  * A batch whose final usage includes that of earlier attempts. Relayed frames contain the usage of the
  * last attempt and are not changed.

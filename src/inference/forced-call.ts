@@ -1,6 +1,6 @@
 import { AppError } from '#lib/errors.ts'
 import { asRecord } from '#lib/json.ts'
-import { addUsage, type EventBatch, type Usage, withSpentUsage } from './events.ts'
+import { addUsage, type EventBatch, reportedUsage, type Usage, withSpentUsage } from './events.ts'
 import type { Generate, GenerationJob } from './inference.ts'
 import type { GenerationRequest, ToolChoice } from './request.ts'
 import { isSameTool, requiresCall } from './tools.ts'
@@ -36,8 +36,7 @@ async function* generateForced(
         held.push(batch)
         verdict = classify(batch, toolChoice)
         if (verdict === 'ignored') {
-          const last = batch.at(-1)
-          if (last?.type === 'finish') spent = addUsage(spent, last.usage)
+          spent = addUsage(spent, reportedUsage(batch))
           break
         }
         if (verdict === 'passed') for (const one of held) yield withSpentUsage(one, spent)

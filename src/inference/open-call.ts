@@ -4,7 +4,7 @@ import type { AppError } from '#lib/errors.ts'
 import type { Span } from '#lib/trace.ts'
 import { failureOf, runAttempt } from './attempt.ts'
 import { endCallSpan, OutputContent, startAttemptSpan, startCallSpan } from './call-spans.ts'
-import type { EventBatch, Usage } from './events.ts'
+import { type EventBatch, reportedUsage, type Usage } from './events.ts'
 import type { InferenceDeps, ModelCall, Reservation, Surface } from './inference.ts'
 import { pauseBeforeRetryMs, permanentKinds, type RetryPolicy } from './retry.ts'
 import { allBusy } from './routing/capacity-queue.ts'
@@ -147,8 +147,9 @@ export class OpenCall {
     return failure
   }
 
-  /** Fails because of what the model wrote, for which the upstream is not blamed. */
-  reject(error: AppError): AppError {
+  /** Fails because of what the model wrote in a batch, for which the upstream is not blamed. */
+  reject(error: AppError, batch: EventBatch): AppError {
+    this.record.usage = reportedUsage(batch)
     this.#endSlot()
     return this.fail(error)
   }

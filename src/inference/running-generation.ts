@@ -226,7 +226,7 @@ export class RunningGeneration
   /** Ends the upstream request before the error is emitted: the reader may be slow. */
   #reject(call: OpenCall, batch: EventBatch, { at, error }: ArgumentFault) {
     if (this.#batches !== null) closeInBackground(this.#batches)
-    this.#endFailed(call.reject(error), batch.slice(0, at + 1))
+    this.#endFailed(call.reject(error, batch), batch.slice(0, at + 1))
   }
 
   /** After the first output, the error is the last event. */

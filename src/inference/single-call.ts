@@ -1,4 +1,9 @@
-import type { EventBatch, FinishReason, GenerationEvent } from './events.ts'
+import {
+  type EventBatch,
+  type FinishReason,
+  type GenerationEvent,
+  reportedUsage,
+} from './events.ts'
 import type { Generate } from './inference.ts'
 
 /**
@@ -53,8 +58,7 @@ export function finishEarly(
   reason: FinishReason,
   stopSequence?: string,
 ): GenerationEvent {
-  const last = batch.at(-1)
-  const usage = last?.type === 'finish' ? last.usage : null
+  const usage = reportedUsage(batch)
   const sequence = stopSequence === undefined ? {} : { stopSequence }
   return { type: 'finish', reason, rawReason: null, usage, ...sequence }
 }

@@ -101,7 +101,9 @@ describe.each(Object.entries(runs))('%s', (_, generate) => {
 })
 
 test('a broken call fails, and is not a failure of the upstream', async () => {
-  const broken = await upstreamThat({ body: whole(chunk({ content: 'I look.' }), call(0, '[]')) })
+  const usage = { prompt_tokens: 3, completion_tokens: 7, total_tokens: 10 }
+  const end = [chunk({}, 'tool_calls'), { choices: [], usage }]
+  const broken = await upstreamThat({ body: chatStream([call(0, '[]'), ...end]) })
   const other = await upstreamThat({ body: whole(call(0, '{}')) })
   const { inference, records } = start()
   const job = jobAt(target(broken.baseUrl), target(other.baseUrl, 'second'))
@@ -110,5 +112,7 @@ test('a broken call fails, and is not a failure of the upstream', async () => {
     expect((await failure(run)).kind).toBe('upstream_invalid_answer')
   }
   expect(new Set(records.map(({ outcome }) => outcome))).toEqual(new Set(['failed']))
+  // Its usage is that of the upstream.
+  expect(new Set(records.map(({ usage }) => usage?.outputTokens))).toEqual(new Set([7]))
   expect(new Set(records.map(({ target }) => target?.upstream.name))).toEqual(new Set(['first']))
 })

@@ -21,7 +21,6 @@ import { RelayRewriter } from './relayed-frames.ts'
 
 /** Renders events as the frames of one message, or as the object that they add up to. */
 export type MessageRenderer = {
-  readonly id: string
   push(batch: EventBatch): string
   /** The first frame of a stream that starts before its first event. */
   open(): string
@@ -54,7 +53,6 @@ export function createMessageRenderer(options: MessageRendererOptions): MessageR
 
 /** One object for the state of every event: each further one costs a cache miss per idle stream. */
 class Rendering implements MessageRenderer {
-  readonly id: string
   readonly #sink: MessageSink
   readonly #blocks: BlockList
   readonly #relay: RelayRewriter
@@ -75,7 +73,6 @@ class Rendering implements MessageRenderer {
 
   constructor(options: MessageRendererOptions) {
     const { id, model, reasoningSeal, searchSeal, thinkingDisplay, stream } = options
-    this.id = id
     this.#options = options
     this.#fold = stream ? null : new MessageFold({ id, model })
     this.#sink = new MessageSink(this.#fold)

@@ -78,14 +78,14 @@ export function createMessageService(deps: MessageServiceDeps) {
   const generateChecked = withCheckedOutput(
     withSingleCall(withForcedCall(withStopSequences(deps.inference.generate))),
   )
+  const generateAlone: Generate = (job) => generateChecked({ ...job, objectArguments: true })
   /** Keeps the guarantees of the protocol on every upstream. */
   const generateWith = async (
     request: GenerationRequest,
     hostedRequest: HostedToolRequest,
     { principal }: RequestContext,
   ): Promise<Generate> => {
-    if (!usesHostedTools(hostedRequest))
-      return (job) => generateChecked({ ...job, objectArguments: true })
+    if (!usesHostedTools(hostedRequest)) return generateAlone
     const { tools } = request
     const hosted = await deps.hostedTools.open(hostedRequest, { caller: principal, tools })
     const { limits } = config
