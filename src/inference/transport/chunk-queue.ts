@@ -2,14 +2,6 @@ import type { Chunk } from '#inference/transport.ts'
 import { type Failure, PullIterator } from '#lib/pull-iterator.ts'
 import { processTurn, type Turn } from './turn.ts'
 
-/** Delivers the chunks. `pause` and `resume` are idempotent. */
-export type ChunkSource = {
-  pause(): void
-  resume(): void
-  /** The consumer cancelled. */
-  stop(): void
-}
-
 type ChunkQueueOptions = {
   readonly bytesMax: number
   readonly turn?: Turn
@@ -26,36 +18,44 @@ const chunkOverheadBytes = 128
 const pieceBytesMax = 16_384
 
 /**
- * A bounded queue between a source that pushes chunks and a consumer that pulls them. It pauses the
- * source at `bytesMax` queued bytes, and resumes it at half of that. A chunk that arrives during a pull
+ * A bounded queue between a source that pushes chunks and a consumer that pulls them. A source extends it: two
+ * objects for each stream would be twice as much to load into cache at each read. It pauses the source at `bytesMax` queued bytes, and resumes it at half of that. A chunk that arrives during a pull
  * is delivered directly; everything else in a microtask, so that pulls do not recurse. After the turn
  * is over, chunks wait for the next one, and the source pauses.
  */
-export class ChunkQueue extends PullIterator<Chunk> {
-  readonly #source: ChunkSource
+export abstract class ChunkQueue extends PullIterator<Chunk> {
   readonly #bytesMax: number
   readonly #turn: Turn
   #chunks: Chunk[] = []
+  /** Of all chunks with their overhead: 0 only without any. */
   #queuedBytes = 0
   #end: NonNullable<Failure> | 'open' | 'done' = 'open'
 
-  constructor(source: ChunkSource, { bytesMax, turn = processTurn }: ChunkQueueOptions) {
+  constructor({ bytesMax, turn = processTurn }: ChunkQueueOptions) {
     super()
-    this.#source = source
     this.#bytesMax = bytesMax
     this.#turn = turn
   }
 
+  /** Idempotent, as `resumeSource`. */
+  protected abstract pauseSource(): void
+
+  protected abstract resumeSource(): void
+
+  /** The consumer cancelled. */
+  protected abstract stopSource(): void
+
   push(chunk: Chunk) {
     if (this.#end !== 'open') return
     const isOver = this.#turn.isOver()
-    if (this.isPending && this.#chunks.length === 0 && isPiece(chunk) && !isOver) {
+    // The list itself would be cold in cache.
+    if (this.isPending && this.#queuedBytes === 0 && isPiece(chunk) && !isOver) {
       this.#emitPiece(chunk)
       return
     }
     this.#chunks.push(chunk)
     this.#queuedBytes += memoryOf(chunk)
-    if (isOver || this.#queuedBytes >= this.#bytesMax) this.#source.pause()
+    if (isOver || this.#queuedBytes >= this.#bytesMax) this.pauseSource()
     this.#deliverLater()
   }
 
@@ -80,14 +80,14 @@ export class ChunkQueue extends PullIterator<Chunk> {
   }
 
   protected onPull() {
-    if (this.#chunks.length > 0 || this.#end !== 'open') this.#deliverLater()
+    if (this.#queuedBytes > 0 || this.#end !== 'open') this.#deliverLater()
   }
 
   return(): Promise<IteratorResult<Chunk, undefined>> {
     this.#clear()
     this.#end = 'done'
     this.#deliverLater()
-    this.#source.stop()
+    this.stopSource()
     return Promise.resolve({ done: true, value: undefined })
   }
 
@@ -127,7 +127,7 @@ export class ChunkQueue extends PullIterator<Chunk> {
     }
     this.#chunks.shift()
     this.#queuedBytes -= memoryOf(chunk)
-    if (this.#queuedBytes * 2 <= this.#bytesMax) this.#source.resume()
+    if (this.#queuedBytes * 2 <= this.#bytesMax) this.resumeSource()
     return chunk
   }
 

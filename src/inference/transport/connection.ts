@@ -1,7 +1,12 @@
 import { bytesOf, type RenderedRequest } from './http1-request.ts'
 
-/** Receives the events of a connection: its opening, a round trip, or the pool. */
+/**
+ * Receives the events of a connection: its opening, a round trip, or the pool. The socket refers to it, and not
+ * to the connection, which would be cold in cache at each read.
+ */
 export type ConnectionOwner = {
+  /** Null once it owns none. */
+  readonly connection: Connection | null
   /** The connection is open and, with TLS, verified. */
   opened?(): void
   received(bytes: Buffer): void
@@ -15,11 +20,15 @@ export type ConnectionOwner = {
  */
 const keepAliveMs = 5_000
 
+export type UpstreamSocket = Bun.Socket<ConnectionOwner>
+
+const nobody: ConnectionOwner = { connection: null, received: () => {}, lost: () => {} }
+
 /** One socket to an upstream. It serves consecutive requests. */
 export class Connection {
   readonly origin: string
   #owner: ConnectionOwner
-  #socket: Bun.Socket<Connection> | null = null
+  #socket: UpstreamSocket | null = null
   #requests = 0
   /** Waits for the end of this turn of the event loop. */
   #request: RenderedRequest | null = null
@@ -44,7 +53,7 @@ export class Connection {
   }
 
   /** A connecting socket cannot be closed, so a connection that was closed meanwhile is terminated here. */
-  attach(socket: Bun.Socket<Connection>) {
+  attach(socket: UpstreamSocket) {
     if (this.#closed) socket.terminate()
     else {
       socket.setKeepAlive(true, keepAliveMs)
@@ -54,6 +63,7 @@ export class Connection {
 
   setOwner(owner: ConnectionOwner) {
     this.#owner = owner
+    if (this.#socket !== null) this.#socket.data = owner
   }
 
   /** Sends the request at the end of this turn of the event loop. */
@@ -105,10 +115,6 @@ export class Connection {
     if (!this.#closed) this.#owner.opened?.()
   }
 
-  received(bytes: Buffer) {
-    if (!this.#closed) this.#owner.received(bytes)
-  }
-
   /** The socket failed or was closed by the upstream. */
   lose(cause: Error | null) {
     if (this.#closed) return
@@ -127,8 +133,9 @@ export class Connection {
     this.#detach()?.terminate()
   }
 
-  #detach(): Bun.Socket<Connection> | null {
+  #detach(): UpstreamSocket | null {
     const socket = this.#socket
+    if (socket !== null) socket.data = nobody
     this.#closed = true
     this.#socket = null
     this.#request = null

@@ -1,3 +1,4 @@
+import type { ReadableStreamDefaultReader } from 'node:stream/web'
 import type { PooledTransport, UpstreamHttpRequest } from '#inference/transport.ts'
 import { chunkOf } from '#inference/transport.ts'
 import type { CancelSignal } from '#lib/cancellation.ts'
@@ -67,7 +68,7 @@ export function createFetchTransport(options: FetchTransportOptions): PooledTran
       }
       const { status, headers, body } = response
       const encoding = headers.get('content-encoding')
-      const chunks = readAhead(body, { signal, bufferBytesMax, ended })
+      const chunks = new ReadAhead(body, { signal, bufferBytesMax, ended })
       try {
         const decoded = decodeContent({ status, encoding }, chunks)
         return { status, header: (name) => headers.get(name), chunks: decoded, whole: null }
@@ -109,49 +110,56 @@ function toFetch(request: UpstreamHttpRequest): { url: string; init: BunFetchReq
  * Reads a body ahead into a bounded queue: a stream that fails discards its unread bytes. A full queue
  * pauses the upstream.
  */
-function readAhead(
-  body: ReadableStream<Uint8Array> | null,
-  options: { signal: CancelSignal; bufferBytesMax: number; ended: () => void },
-): ChunkQueue {
-  const { signal } = options
-  const reader = body?.getReader()
+class ReadAhead extends ChunkQueue {
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
+  readonly #signal: CancelSignal
+  readonly #onAbort = () => {
+    this.abort(this.#signal.reason)
+    this.resumeSource()
+  }
   /** Set while reading is paused. */
-  let paused: PromiseWithResolvers<void> | null = null
-  const pause = () => {
-    paused ??= Promise.withResolvers()
+  #paused: PromiseWithResolvers<void> | null = null
+
+  constructor(
+    body: ReadableStream<Uint8Array> | null,
+    options: { signal: CancelSignal; bufferBytesMax: number; ended: () => void },
+  ) {
+    super({ bytesMax: options.bufferBytesMax })
+    this.#reader = body?.getReader()
+    this.#signal = options.signal
+    options.signal.addEventListener('abort', this.#onAbort, { once: true })
+    void this.#pump().finally(options.ended)
   }
-  const resume = () => {
-    paused?.resolve()
-    paused = null
+
+  protected pauseSource() {
+    this.#paused ??= Promise.withResolvers()
   }
-  const stop = () => {
-    void reader?.cancel().catch(() => {})
-    resume()
+
+  protected resumeSource() {
+    this.#paused?.resolve()
+    this.#paused = null
   }
-  const queue = new ChunkQueue({ pause, resume, stop }, { bytesMax: options.bufferBytesMax })
-  const onAbort = () => {
-    queue.abort(signal.reason)
-    resume()
+
+  protected stopSource() {
+    void this.#reader?.cancel().catch(() => {})
+    this.resumeSource()
   }
-  const pump = async () => {
+
+  async #pump(): Promise<void> {
     try {
-      while (reader !== undefined) {
-        const { done, value } = await reader.read()
+      while (this.#reader !== undefined) {
+        const { done, value } = await this.#reader.read()
         if (done) break
-        queue.push(chunkOf(value))
-        if (paused !== null) await paused.promise
+        this.push(chunkOf(value))
+        if (this.#paused !== null) await this.#paused.promise
       }
-      queue.complete()
+      this.complete()
     } catch (error) {
-      queue.fail(signal.aborted ? signal.reason : bodyError(error))
+      this.fail(this.#signal.aborted ? this.#signal.reason : bodyError(error))
     } finally {
-      signal.removeEventListener('abort', onAbort)
-      options.ended()
+      this.#signal.removeEventListener('abort', this.#onAbort)
     }
   }
-  signal.addEventListener('abort', onAbort, { once: true })
-  void pump()
-  return queue
 }
 
 function requestError(error: unknown): AppError {

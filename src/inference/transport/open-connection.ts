@@ -1,7 +1,7 @@
 import type { CancelSignal } from '#lib/cancellation.ts'
 import { canOpen } from '#lib/descriptors.ts'
 import { AppError } from '#lib/errors.ts'
-import { Connection } from './connection.ts'
+import { Connection, type ConnectionOwner, type UpstreamSocket } from './connection.ts'
 import { noDescriptorLeft } from './descriptor-wait.ts'
 import type { Endpoint } from './http1-request.ts'
 import type { PendingConnects } from './pending-connects.ts'
@@ -19,11 +19,15 @@ export async function openConnection(
 ): Promise<Connection> {
   const { signal, pending } = options
   const opening = Promise.withResolvers<void>()
-  const connection = new Connection(endpoint.origin, {
+  const owner: ConnectionOwner = {
+    get connection() {
+      return connection
+    },
     opened: opening.resolve,
     received: () => connection.lose(new Error('the upstream sent data before the request')),
     lost: (cause) => opening.reject(connectError(cause)),
-  })
+  }
+  const connection = new Connection(endpoint.origin, owner)
   const fail = (reason: unknown) => {
     connection.destroy()
     opening.reject(reason)
@@ -34,7 +38,7 @@ export async function openConnection(
   try {
     // Fails without a socket event: unknown host, connection refused, no descriptor left.
     pending
-      .connect(endpoint, opening.promise, () => connectSocket(endpoint, connection))
+      .connect(endpoint, opening.promise, () => connectSocket(endpoint, owner))
       .catch((error: Error) => (error instanceof AppError ? fail(error) : connection.lose(error)))
     await opening.promise
     return connection
@@ -63,9 +67,9 @@ function connectTimeout(connectMs: number): AppError {
   )
 }
 
-function connectSocket(endpoint: Endpoint, connection: Connection): Promise<unknown> {
+function connectSocket(endpoint: Endpoint, data: ConnectionOwner): Promise<unknown> {
   const { hostname, port } = endpoint
-  if (!endpoint.tls) return Bun.connect({ hostname, port, data: connection, socket: plainHandlers })
+  if (!endpoint.tls) return Bun.connect({ hostname, port, data, socket: plainHandlers })
   const tls = {
     serverName: endpoint.serverName,
     // Explicit, so that no environment variable can disable the verification.
@@ -73,30 +77,34 @@ function connectSocket(endpoint: Endpoint, connection: Connection): Promise<unkn
     // In the encoding of the TLS extension; Bun silently ignores any other.
     ALPNProtocols: Buffer.from('\x08http/1.1'),
   }
-  return Bun.connect({ hostname, port, data: connection, socket: tlsHandlers, tls })
+  return Bun.connect({ hostname, port, data, socket: tlsHandlers, tls })
 }
 
 // Exceptions in handlers reach `error`, never the process.
-const handlers: Bun.SocketHandler<Connection> = {
+const handlers: Bun.SocketHandler<ConnectionOwner> = {
   data: ({ data }, bytes) => data.received(bytes),
-  drain: ({ data }) => data.flush(),
-  error: ({ data }, error) => data.lose(error),
-  close: ({ data }, error) => data.lose(error ?? null),
+  drain: ({ data }) => data.connection?.flush(),
+  error: ({ data }, error) => data.connection?.lose(error),
+  close: ({ data }, error) => data.connection?.lose(error ?? null),
 }
 
-const plainHandlers: Bun.SocketHandler<Connection> = {
+const plainHandlers: Bun.SocketHandler<ConnectionOwner> = {
   ...handlers,
   open(socket) {
-    socket.data.attach(socket)
-    socket.data.opened()
+    attach(socket)
+    socket.data.connection?.opened()
   },
 }
 
-const tlsHandlers: Bun.SocketHandler<Connection> = {
+const tlsHandlers: Bun.SocketHandler<ConnectionOwner> = {
   ...handlers,
-  open: (socket) => socket.data.attach(socket),
-  handshake({ data }, authorized, error) {
-    if (authorized && error === null) data.opened()
-    else data.lose(error ?? new Error('the certificate of the upstream was not accepted'))
+  open: attach,
+  handshake({ data: { connection } }, authorized, error) {
+    if (authorized && error === null) connection?.opened()
+    else connection?.lose(error ?? new Error('the certificate of the upstream was not accepted'))
   },
+}
+
+function attach(socket: UpstreamSocket) {
+  socket.data.connection?.attach(socket)
 }

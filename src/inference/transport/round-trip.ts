@@ -1,7 +1,7 @@
 import type { Chunk, UpstreamHttpResponse } from '#inference/transport.ts'
 import type { CancelSignal } from '#lib/cancellation.ts'
 import { AppError } from '#lib/errors.ts'
-import { ChunkQueue, type ChunkSource } from './chunk-queue.ts'
+import { ChunkQueue } from './chunk-queue.ts'
 import type { Connection, ConnectionOwner } from './connection.ts'
 import { decodeContent } from './content-decoding.ts'
 import type { BodyReader } from './http1-body.ts'
@@ -32,35 +32,35 @@ export function sendOver(
   return roundTrip.response
 }
 
-class RoundTrip implements ConnectionOwner, ChunkSource {
+/** A request, and the queue of the chunks of its response. */
+class RoundTrip extends ChunkQueue implements ConnectionOwner {
   readonly response: Promise<UpstreamHttpResponse | null>
   readonly #resolvers: PromiseWithResolvers<UpstreamHttpResponse | null>
   readonly #options: RoundTripOptions
   readonly #parser: ResponseParser
-  readonly #chunks: ChunkQueue
-  readonly #onAbort = () => this.#abort()
+  readonly #onAbort = () => this.#cancel()
   /** Null once this round trip has ended; the connection may then serve another one. */
-  #connection: Connection | null
+  connection: Connection | null
   /** Whether any byte of the response arrived. */
   #hasBytes = false
   /** Set when the head is complete. */
   #body: BodyReader | null = null
 
   constructor(connection: Connection, options: RoundTripOptions) {
+    super({ bytesMax: options.bufferBytesMax })
     this.#resolvers = Promise.withResolvers()
     this.response = this.#resolvers.promise
     this.#options = options
     this.#parser = new ResponseParser(options)
-    this.#chunks = new ChunkQueue(this, { bytesMax: options.bufferBytesMax })
-    this.#connection = connection
+    this.connection = connection
     connection.setOwner(this)
   }
 
   start(request: RenderedRequest) {
     const { signal } = this.#options
-    if (signal.aborted) return this.#abort()
+    if (signal.aborted) return this.#cancel()
     signal.addEventListener('abort', this.#onAbort, { once: true })
-    this.#connection?.send(request)
+    this.connection?.send(request)
   }
 
   received(bytes: Buffer) {
@@ -78,16 +78,16 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
       this.#resolveHead(body.complete ? chunk : null)
       this.#receivedBody(body, chunk)
     } else if (failure !== null) {
-      this.stop()
+      this.stopSource()
       this.#fail(failure)
     }
   }
 
   #receivedBody(body: BodyReader, chunk: Chunk | null) {
-    if (chunk !== null) this.#chunks.push(chunk)
+    if (chunk !== null) this.push(chunk)
     if (body.complete) this.#complete()
     else if (body.failure !== null) {
-      this.stop()
+      this.stopSource()
       this.#fail(body.failure)
     }
   }
@@ -95,7 +95,7 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
   lost(cause: Error | null) {
     const connection = this.#end()
     if (this.#body !== null) {
-      if (cause === null && this.#body.endsWithConnection) this.#chunks.complete()
+      if (cause === null && this.#body.endsWithConnection) this.complete()
       else this.#fail(truncated(cause))
     } else if (connection?.reused && !this.#hasBytes) {
       this.#resolvers.resolve(null)
@@ -104,22 +104,22 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
     }
   }
 
-  pause() {
-    this.#connection?.pause()
+  protected pauseSource() {
+    this.connection?.pause()
   }
 
-  resume() {
-    this.#connection?.resume()
+  protected resumeSource() {
+    this.connection?.resume()
   }
 
-  stop() {
+  protected stopSource() {
     this.#end()?.destroy()
   }
 
-  #abort() {
-    this.stop()
+  #cancel() {
+    this.stopSource()
     this.#resolvers.reject(this.#options.signal.reason)
-    this.#chunks.abort(this.#options.signal.reason)
+    this.abort(this.#options.signal.reason)
   }
 
   /** `whole`: the body, if all of it arrived with the head. */
@@ -129,19 +129,19 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
     const { status, headers } = head
     try {
       const encoding = headers.get('content-encoding') ?? null
-      const chunks = decodeContent({ status, encoding }, this.#chunks)
+      const chunks = decodeContent({ status, encoding }, this)
       const header = (name: string) => headers.get(name.toLowerCase()) ?? null
-      const isDecoded = chunks !== this.#chunks
+      const isDecoded = chunks !== this
       this.#resolvers.resolve({ status, header, chunks, whole: isDecoded ? null : whole })
     } catch (error) {
-      this.stop()
+      this.stopSource()
       this.#resolvers.reject(error)
     }
   }
 
   #complete() {
     const connection = this.#end()
-    this.#chunks.complete()
+    this.complete()
     if (connection === null) return
     if (!connection.flushed) connection.destroy()
     else if (!this.#parser.reusable) connection.close()
@@ -152,14 +152,14 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
   }
 
   #fail(error: AppError) {
-    if (this.#body !== null) this.#chunks.fail(error)
+    if (this.#body !== null) this.fail(error)
     else this.#resolvers.reject(error)
   }
 
   /** Releases everything that outlives this round trip. */
   #end(): Connection | null {
-    const connection = this.#connection
-    this.#connection = null
+    const connection = this.connection
+    this.connection = null
     this.#options.signal.removeEventListener('abort', this.#onAbort)
     return connection
   }

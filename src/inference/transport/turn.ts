@@ -21,7 +21,7 @@ export function createTurn(bytesMax: number): Turn {
   const waiting = new Set<WaitingStream>()
   let spent = 0
 
-  /** The count spans several turns; at the limit, only the rest of this one is over. */
+  /** A count may begin in the middle of a turn; half of the limit is left for the rest of that turn. */
   function begin() {
     spent = 0
     for (const stream of waiting) {
@@ -33,9 +33,9 @@ export function createTurn(bytesMax: number): Turn {
   return {
     isOver: () => spent >= bytesMax,
     spend(bytes) {
-      const wasOver = spent >= bytesMax
+      const wasHalfway = spent >= bytesMax / 2
       spent += bytes
-      if (!wasOver && spent >= bytesMax) setImmediate(begin)
+      if (!wasHalfway && spent >= bytesMax / 2) setImmediate(begin)
     },
     wait: (stream) => waiting.add(stream),
   }

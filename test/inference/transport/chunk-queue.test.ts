@@ -1,14 +1,13 @@
 import { expect, test } from 'bun:test'
-import { ChunkQueue } from '#inference/transport/chunk-queue.ts'
+import type { ChunkQueue } from '#inference/transport/chunk-queue.ts'
 import { type Chunk, chunkOf, viewOf } from '#inference/transport.ts'
+import { RecordingQueue } from './recording-queue.ts'
 
 /** A queue for this many bytes, and what it told its source. */
 function open(bytesMax = 1_000_000) {
   const told: string[] = []
-  const tell = (what: string) => () => void told.push(what)
-  const source = { pause: tell('pause'), resume: tell('resume'), stop: tell('stop') }
   const turn = { isOver: () => false, spend: () => {}, wait: () => {} }
-  return { queue: new ChunkQueue(source, { bytesMax, turn: turn as never }), told }
+  return { queue: new RecordingQueue(told, { bytesMax, turn: turn as never }), told }
 }
 
 const bytes = (count: number, value = 1) => chunkOf(new Uint8Array(count).fill(value))

@@ -1,16 +1,8 @@
 import { expect, test } from 'bun:test'
-import { ChunkQueue } from '#inference/transport/chunk-queue.ts'
+import type { ChunkQueue } from '#inference/transport/chunk-queue.ts'
 import { createTurn } from '#inference/transport/turn.ts'
+import { RecordingQueue } from './recording-queue.ts'
 
-const source = () => {
-  const calls: string[] = []
-  return {
-    calls,
-    pause: () => void calls.push('pause'),
-    resume: () => void calls.push('resume'),
-    stop: () => {},
-  }
-}
 const chunkOf = (bytes: number) => ({ bytes: Buffer.alloc(bytes), start: 0, end: bytes })
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
@@ -27,7 +19,7 @@ function readOn(queues: readonly ChunkQueue[]): number[] {
 
 test('streams that flood share a turn, and each continues in the next ones', async () => {
   const turn = createTurn(32_768)
-  const queues = Array.from({ length: 4 }, () => new ChunkQueue(source(), { bytesMax: 1e6, turn }))
+  const queues = Array.from({ length: 4 }, () => new RecordingQueue([], { bytesMax: 1e6, turn }))
   const read = readOn(queues)
   for (const queue of queues) queue.push(chunkOf(65_536))
   const total = () => read.reduce((sum, bytes) => sum + bytes, 0)
@@ -46,26 +38,38 @@ test('streams that flood share a turn, and each continues in the next ones', asy
 
 test('a source is paused while its chunk waits for the next turn', async () => {
   const turn = createTurn(1_000)
-  const [first, second] = [source(), source()]
-  const [flood, other] = [first, second].map(
-    (each) => new ChunkQueue(each, { bytesMax: 1e6, turn }),
-  )
-  if (flood === undefined || other === undefined) throw new Error('two queues')
+  const [first, second]: [string[], string[]] = [[], []]
+  const flood = new RecordingQueue(first, { bytesMax: 1e6, turn })
+  const other = new RecordingQueue(second, { bytesMax: 1e6, turn })
   const read = readOn([flood, other])
   await nextTurn()
   flood.push(chunkOf(1_000))
   other.push(chunkOf(10))
-  expect(second.calls).toEqual(['pause'])
+  expect(second).toEqual(['pause'])
   expect(read[1]).toBe(0)
   await nextTurn()
-  expect(second.calls).toEqual(['pause', 'resume'])
+  expect(second).toEqual(['pause', 'resume'])
   expect(read[1]).toBe(10)
-  expect(first.calls).toEqual([])
+  expect(first).toEqual([])
+})
+
+test('many streams that send a little in each turn are never paused', async () => {
+  const turn = createTurn(1_000)
+  const told: string[] = []
+  const queues = Array.from({ length: 40 }, () => new RecordingQueue(told, { bytesMax: 1e6, turn }))
+  const read = readOn(queues)
+  for (let round = 0; round < 10; round++) {
+    await nextTurn()
+    for (const queue of queues) queue.push(chunkOf(10))
+  }
+  await nextTurn()
+  expect(told).toEqual([])
+  expect(read).toEqual(queues.map(() => 100))
 })
 
 test('an abort does not wait for the next turn', async () => {
   const turn = createTurn(1)
-  const queue = new ChunkQueue(source(), { bytesMax: 1e6, turn })
+  const queue = new RecordingQueue([], { bytesMax: 1e6, turn })
   turn.spend(1)
   const next = queue.next()
   queue.push(chunkOf(10))
