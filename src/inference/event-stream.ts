@@ -36,44 +36,48 @@ export class EventStreamParser extends Utf8Reader {
   end(): ServerSentEvent | null {
     const out: ServerSentEvent[] = []
     this.#addText(this.#unifyLineEnds(this.readEnd()), out)
-    this.#addLine(this.#line, out)
+    this.#addLine(this.#line, 0, this.#line.length, out)
     this.#line = ''
-    this.#addLine('', out)
+    this.#addLine('', 0, 0, out)
     return out[0] ?? null
   }
 
   #addText(added: string, out: ServerSentEvent[]) {
     let from = 0
     for (let to = added.indexOf('\n'); to !== -1; to = added.indexOf('\n', from)) {
-      const line = this.#line + added.slice(from, to)
-      this.#requireLength(line)
-      this.#addLine(line, out)
-      this.#line = ''
+      if (this.#line === '') this.#addLine(added, from, to, out)
+      else {
+        const line = this.#line + added.slice(from, to)
+        this.#line = ''
+        this.#addLine(line, 0, line.length, out)
+      }
       from = to + 1
     }
     if (from === added.length) return
     this.#line += from === 0 ? added : added.slice(from)
-    this.#requireLength(this.#line)
+    this.#requireLength(this.#line.length)
   }
 
-  #addLine(text: string, out: ServerSentEvent[]) {
-    if (text === '') {
+  /** A range of a text, since a string for each line would only be cut again. */
+  #addLine(text: string, from: number, to: number, out: ServerSentEvent[]) {
+    this.#requireLength(to - from)
+    if (from === to) {
       if (this.#data !== null) out.push({ event: this.#event, data: this.#data })
       this.#data = null
       this.#event = ''
-    } else if (text.startsWith('data:')) {
-      const value = text.slice(text.charCodeAt(5) === space ? 6 : 5)
+    } else if (text.startsWith('data:', from)) {
+      const value = text.slice(text.charCodeAt(from + 5) === space ? from + 6 : from + 5, to)
       this.#data = this.#data === null ? value : `${this.#data}\n${value}`
-    } else if (text.startsWith('event:')) {
-      this.#event = text.slice(text.charCodeAt(6) === space ? 7 : 6)
-    } else if (text === 'data') {
+    } else if (text.startsWith('event:', from)) {
+      this.#event = text.slice(text.charCodeAt(from + 6) === space ? from + 7 : from + 6, to)
+    } else if (to - from === 4 && text.startsWith('data', from)) {
       this.#data = this.#data === null ? '' : `${this.#data}\n`
     }
     // Comments, ids, retry hints and unknown fields are ignored.
   }
 
-  #requireLength(text: string) {
-    if (text.length + (this.#data?.length ?? 0) <= this.#eventCharsMax) return
+  #requireLength(chars: number) {
+    if (chars + (this.#data?.length ?? 0) <= this.#eventCharsMax) return
     throw new AppError('upstream_invalid_answer', 'The upstream sent an event that is too long.')
   }
 

@@ -245,6 +245,16 @@ export function addUsage(one: Usage | null, other: Usage | null): Usage | null {
   }
 }
 
+/** The length of the text in a batch. */
+export function textCharsOf(batch: EventBatch): number {
+  let chars = 0
+  for (const event of batch) if ('text' in event) chars += event.text.length
+  // Frames without events are counted by their own length.
+  if (batch.length === 0)
+    for (const frame of batch.relay?.frames ?? []) chars += textOfFrame(frame).length
+  return chars
+}
+
 /** The usage that the last event of a batch reports; null where it does not finish the generation. */
 export function reportedUsage(batch: EventBatch): Usage | null {
   const last = batch.at(-1)

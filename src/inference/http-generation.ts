@@ -2,8 +2,9 @@ import { AppError } from '#lib/errors.ts'
 import { createLru } from '#lib/lru.ts'
 import { type Failure, PullIterator, type Subscriber } from '#lib/pull-iterator.ts'
 import { orAfter } from '#lib/time-limit.ts'
-import { EventStreamParser, type ServerSentEvent } from './event-stream.ts'
+import type { ServerSentEvent } from './event-stream.ts'
 import { type EventBatch, type GenerationEvent, type Relay, withRelay } from './events.ts'
+import { StreamedBody } from './streamed-body.ts'
 import type { Chunk, UpstreamHttpResponse } from './transport.ts'
 import type { AdapterContext } from './upstream.ts'
 import { hideUpstreamIn, refusalText } from './upstream-error.ts'
@@ -63,12 +64,6 @@ const jsonBodyBytesMax = 67_108_864
 /** The time for trailing usage, or for the end of the body, once the model is done. */
 const lingerMs = 2_000
 
-type StreamedBody = {
-  readonly chunks: PullIterator<Chunk>
-  readonly parser: EventStreamParser
-  readonly decoder: Decoder
-}
-
 /**
  * POSTs a generation to an upstream and decodes its response, one batch per read. An empty batch means
  * that bytes arrived without a whole event. Follows the contract of `Adapter.generate`: `prepare` runs
@@ -104,7 +99,7 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
     const body = this.#body
     if (body === null) return
     const out: GenerationEvent[] = []
-    this.#deliver(body.decoder, out, decodeChunk(body, chunk, out))
+    this.#deliver(body.decoder, out, body.decode(chunk, out))
   }
 
   onError(error: unknown) {
@@ -116,7 +111,7 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
     if (body === null) return
     const out: GenerationEvent[] = []
     this.#ending = null
-    this.#deliver(body.decoder, out, decodeEnd(body, out))
+    this.#deliver(body.decoder, out, body.decodeEnd(out))
   }
 
   return(): Promise<IteratorResult<EventBatch, undefined>> {
@@ -135,8 +130,7 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
   /** A response that is not a stream is read and decoded completely. */
   #answered({ response, decoder }: Answered) {
     if (isEventStream(response)) {
-      const parser = new EventStreamParser(this.#context.limits)
-      this.#body = { chunks: response.chunks, parser, decoder }
+      this.#body = new StreamedBody(response.chunks, decoder, this.#context.limits)
       if (this.#phase === 'closed') this.#close(null)
       else this.#read(this.#body)
       return
@@ -229,31 +223,6 @@ export class HttpGeneration extends PullIterator<EventBatch> implements Subscrib
     // Reading the last bytes of a finished body in the background keeps the connection reusable.
     if (decoder.state === 'done') void lingering(chunks.next()).finally(() => chunks.return())
     else void chunks.return()
-  }
-}
-
-/** Decodes a chunk. Returns a failure instead of throwing: events decoded before it are emitted. */
-function decodeChunk(
-  { parser, decoder }: StreamedBody,
-  chunk: Chunk,
-  out: GenerationEvent[],
-): Failure {
-  try {
-    for (const event of parser.push(chunk)) decoder.push(event, out)
-    return null
-  } catch (error) {
-    return { error }
-  }
-}
-
-function decodeEnd({ parser, decoder }: StreamedBody, out: GenerationEvent[]): Failure {
-  try {
-    const last = parser.end()
-    if (last !== null) decoder.push(last, out)
-    decoder.end(out)
-    return null
-  } catch (error) {
-    return { error }
   }
 }
 

@@ -1,9 +1,9 @@
-import { Watchdog } from '#lib/deadline.ts'
+import { watch } from '#lib/deadline.ts'
 import type { Expiring } from '#lib/deadlines.ts'
 import { AppError } from '#lib/errors.ts'
 import { type Failure, PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
 import { endedEarly } from './decode-errors.ts'
-import { type EventBatch, endOfBlock, type GenerationEvent, textOfFrame } from './events.ts'
+import { type EventBatch, endOfBlock, type GenerationEvent, textCharsOf } from './events.ts'
 import { readFirstOutput } from './first-output.ts'
 import type { Admit, GenerationJob, InferenceDeps, Reservation } from './inference.ts'
 import { ArgumentCheck, type ArgumentFault, beginsCall } from './object-arguments.ts'
@@ -39,8 +39,10 @@ export class RunningGeneration
   #phase: 'new' | 'running' | 'ending' | 'closed' = 'new'
   /** From the first pull until the end. */
   #call: OpenCall | null = null
-  /** Of the gaps between reads; whole responses have none. */
-  #watchdog: Watchdog | null = null
+  /** `performance.now()` of the read in progress after the first output. */
+  #readingSinceMs = Number.POSITIVE_INFINITY
+  /** Set by the first of these reads. */
+  #stopWatching: (() => void) | null = null
   /** Set after the first output. */
   #batches: AsyncIterator<EventBatch> | null = null
   #lastEvent: GenerationEvent | undefined
@@ -82,7 +84,7 @@ export class RunningGeneration
 
   onNext(batch: EventBatch) {
     if (this.#call === null) return
-    this.#watchdog?.end()
+    this.#readingSinceMs = Number.POSITIVE_INFINITY
     // Bytes without an event: the upstream is alive.
     if (batch.length === 0 && batch.relay === undefined) this.#read()
     else this.#deliver(this.#call, batch)
@@ -180,14 +182,18 @@ export class RunningGeneration
 
   #read() {
     if (this.#batches === null) throw new Error('one pull at a time')
-    this.#watchdog ??= this.#watchGaps()
-    this.#watchdog.begin()
+    this.#readingSinceMs = performance.now()
+    this.#stopWatching ??= this.#watchGaps()
     pull(this.#batches, this)
   }
 
-  #watchGaps(): Watchdog {
+  #watchGaps(): () => void {
     const { gapMs } = this.#deps.deadlines
-    return new Watchdog(gapMs, () => this.abort(gapTimeout(gapMs)))
+    return watch(
+      gapMs,
+      () => this.#readingSinceMs,
+      () => this.abort(gapTimeout(gapMs)),
+    )
   }
 
   #deliver(call: OpenCall, batch: EventBatch) {
@@ -258,7 +264,7 @@ export class RunningGeneration
   }
 
   #release() {
-    this.#watchdog?.stop()
+    this.#stopWatching?.()
     this.#admission.leave(this)
   }
 }
@@ -266,15 +272,6 @@ export class RunningGeneration
 /** The errors of an adapter that cleans up no longer matter. */
 function closeInBackground(batches: AsyncIterator<EventBatch>) {
   void Promise.resolve(batches.return?.()).catch(() => {})
-}
-
-function textCharsOf(batch: EventBatch): number {
-  let chars = 0
-  for (const event of batch) if ('text' in event) chars += event.text.length
-  // Frames without events are counted by their own length.
-  if (batch.length === 0)
-    for (const frame of batch.relay?.frames ?? []) chars += textOfFrame(frame).length
-  return chars
 }
 
 function tooLong(charsMax: number): AppError {

@@ -5,8 +5,23 @@ import { startLimit } from './time-limit.ts'
 const extensionMax = 4
 
 /**
+ * Calls `expire` once when `limitMs` have passed since the time that `sinceMs` returns, of `performance.now()`;
+ * `Infinity`: there is no limit at the moment. A single timer is re-armed when it fires early. Returns how to
+ * stop, which must be called at the end.
+ */
+export function watch(limitMs: number, sinceMs: () => number, expire: () => void): () => void {
+  let stop = startLimit(limitMs, check)
+  function check() {
+    const remainingMs = sinceMs() + limitMs - performance.now()
+    if (remainingMs <= 0) expire()
+    else stop = startLimit(Math.min(remainingMs, limitMs), check)
+  }
+  return () => stop()
+}
+
+/**
  * Calls `expire` once when a period between `begin` and `end` exceeds `limitMs`. Each call costs a
- * clock read at most: a single timer is re-armed when it fires early. `stop` must be called at the end.
+ * clock read at most. `stop` must be called at the end.
  */
 export class Watchdog {
   readonly #limitMs: number
@@ -23,7 +38,11 @@ export class Watchdog {
 
   begin() {
     this.#beganAt = performance.now()
-    if (this.#stop === null) this.#checkAfter(this.#limitMs)
+    this.#stop ??= watch(
+      this.#limitMs,
+      () => Math.max(this.#beganAt, this.#extendedAt),
+      this.#expire,
+    )
   }
 
   /** There is life without progress: the period may last longer, within `extensionMax`. */
@@ -38,17 +57,6 @@ export class Watchdog {
 
   stop() {
     this.#stop?.()
-  }
-
-  #checkAfter(ms: number) {
-    this.#stop = startLimit(ms, () => this.#check())
-  }
-
-  #check() {
-    const since = Math.max(this.#beganAt, this.#extendedAt)
-    const remainingMs = since + this.#limitMs - performance.now()
-    if (remainingMs <= 0) this.#expire()
-    else this.#checkAfter(Math.min(remainingMs, this.#limitMs))
   }
 }
 

@@ -27,24 +27,21 @@ const imagesMax = 64
 type BlockKind = 'answer' | 'refusal' | 'reasoning'
 type Logprobs = readonly TokenLogprob[] | undefined
 
-type OpenBlock = {
-  readonly kind: BlockKind
-  chars: number
-  /** Its text, where citations refer to it. */
-  citing: string | null
-}
-
 /** The most whitespace that is held because it may separate two blocks, in characters. */
 const heldCharsMax = 1_024
 
 /** Turns the content of a response into events, and numbers its blocks, of which at most one is open. */
 export class Content {
-  readonly citations = new Citations()
+  protected readonly citations = new Citations()
   readonly #options: ContentOptions
   /** Created with the first call. */
   #calls: ToolCalls | null = null
   readonly #splitter: ThinkTagSplitter | null
-  #open: OpenBlock | null = null
+  /** Of the open block, whose state is in this object: a further one would be cold in cache. */
+  #open: BlockKind | null = null
+  #chars = 0
+  /** Its text, where citations refer to it. */
+  #citing: string | null = null
   #block = -1
   /** Whitespace before the first other character of a block, which opens the block. */
   #held = { answer: '', refusal: '', reasoning: '' }
@@ -60,17 +57,17 @@ export class Content {
     this.#splitter = options.thinkTags ? createThinkTagSplitter() : null
   }
 
-  get hasCalls(): boolean {
+  protected get hasCalls(): boolean {
     return this.#calls !== null && this.#calls.count > 0
   }
 
   /** Whether there is output, and no call breaks off in its arguments. */
-  get isWhole(): boolean {
+  protected get isWhole(): boolean {
     return this.#block !== -1 && this.#calls?.isCut !== true
   }
 
   /** Reads one increment of a choice, or a whole message. */
-  read(delta: JsonObject, out: GenerationEvent[], logprobs: Logprobs) {
+  protected readDelta(delta: JsonObject, out: GenerationEvent[], logprobs: Logprobs) {
     const { content, annotations, function_call: legacyCall, audio } = delta
     this.#readReasoning(delta, out)
     if (typeof content === 'string') this.#writeContent(content, out, logprobs)
@@ -87,7 +84,7 @@ export class Content {
   }
 
   /** Reads a message that repeats the whole response: only content that no delta contained. */
-  readMessage(message: JsonObject, out: GenerationEvent[], logprobs: Logprobs) {
+  protected readMessage(message: JsonObject, out: GenerationEvent[], logprobs: Logprobs) {
     const seen: string[] = []
     if (this.#sawText) seen.push('content', 'refusal')
     if (this.#sawReasoning) seen.push('reasoning', 'reasoning_content', 'thinking')
@@ -95,17 +92,17 @@ export class Content {
     if (this.#images > 0) seen.push('images')
     if (this.#audio !== null) seen.push('audio')
     if (this.#vendor !== null) seen.push('reasoning_details', 'extra_content')
-    this.read(seen.length === 0 ? message : omitFields(message, seen), out, logprobs)
+    this.readDelta(seen.length === 0 ? message : omitFields(message, seen), out, logprobs)
   }
 
   /** Reads an increment that contains only text, in this field. */
-  readText(field: TextField, text: string, out: GenerationEvent[]) {
+  protected readText(field: TextField, text: string, out: GenerationEvent[]) {
     if (field === 'content') this.#writeContent(text, out, undefined)
     else this.#write('reasoning', text, out)
   }
 
   /** Closes the open block and calls. `cut`: the output was truncated. */
-  end(out: GenerationEvent[], cut: boolean) {
+  protected endContent(out: GenerationEvent[], cut: boolean) {
     this.#splitter?.end(this.#splitReader(out, undefined))
     this.#calls?.close(out, cut)
     // Nothing may follow a truncated call.
@@ -227,8 +224,8 @@ export class Content {
   /** Appends to the block of this kind, or opens it. `logprobs` only for an answer. */
   #write(kind: BlockKind, text: string, out: GenerationEvent[], logprobs?: Logprobs) {
     if (text === '') return
-    if (this.#open?.kind === kind) {
-      this.#append(this.#open, text, out, logprobs)
+    if (this.#open === kind) {
+      this.#append(kind, text, out, logprobs)
       return
     }
     this.#held[kind] += text
@@ -237,14 +234,16 @@ export class Content {
     // Whitespace alone opens no block: models emit it between their reasoning and a tool call.
     if (held.length <= heldCharsMax && !/\S/.test(held)) return
     const heldLogprobs = logprobs === undefined ? undefined : this.#heldLogprobs
-    this.#append(this.#begin(kind, out), held, out, heldLogprobs)
+    this.#begin(kind, out)
+    this.#append(kind, held, out, heldLogprobs)
   }
 
-  #begin(kind: BlockKind, out: GenerationEvent[]): OpenBlock {
+  #begin(kind: BlockKind, out: GenerationEvent[]) {
     this.#calls?.close(out, false)
     const block = this.#claimBlock(out, kind)
-    const open = { kind, chars: 0, citing: this.citations.wantsText() ? '' : null }
-    this.#open = open
+    this.#open = kind
+    this.#chars = 0
+    this.#citing = this.citations.wantsText() ? '' : null
     this.#dropHeld()
     if (kind === 'reasoning') {
       this.#sawReasoning = true
@@ -253,17 +252,16 @@ export class Content {
       this.#sawText = true
       out.push({ type: 'text-start', block, form: kind })
     }
-    return open
   }
 
-  #append(open: OpenBlock, text: string, out: GenerationEvent[], logprobs: Logprobs) {
+  #append(kind: BlockKind, text: string, out: GenerationEvent[], logprobs: Logprobs) {
     const block = this.#block
-    if (open.kind === 'reasoning') {
+    if (kind === 'reasoning') {
       out.push({ type: 'reasoning-delta', block, part: 0, text })
       return
     }
-    open.chars += text.length
-    if (open.citing !== null) open.citing += text
+    this.#chars += text.length
+    if (this.#citing !== null) this.#citing += text
     if (logprobs === undefined) out.push({ type: 'text-delta', block, text })
     else out.push({ type: 'text-delta', block, text, logprobs })
   }
@@ -272,12 +270,12 @@ export class Content {
     const block = this.#block
     const open = this.#open
     this.#open = null
-    if (open?.kind === 'reasoning') {
+    if (open === 'reasoning') {
       const seal = this.#seal(this.#vendor?.take() ?? null)
       out.push({ type: 'reasoning-end', block, complete, ...seal })
     } else if (open !== null) {
-      if (open.kind === 'answer') {
-        for (const citation of this.citations.take(open.citing, open.chars)) {
+      if (open === 'answer') {
+        for (const citation of this.citations.take(this.#citing, this.#chars)) {
           out.push({ type: 'citation', block, citation })
         }
       }

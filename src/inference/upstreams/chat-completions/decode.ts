@@ -7,7 +7,7 @@ import {
 import type { ServerSentEvent } from '#inference/event-stream.ts'
 import type { FinishReason, GenerationEvent } from '#inference/events.ts'
 import type { Decoder } from '#inference/http-generation.ts'
-import { TextFrame } from '#inference/text-frame.ts'
+import { learnText, newTextFrame, readText, type TextFrame } from '#inference/text-frame.ts'
 import { errorFromPayload } from '#inference/upstream-error.ts'
 import { readLogprobs, readRecords } from '#inference/upstream-fields.ts'
 import { AppError } from '#lib/errors.ts'
@@ -21,12 +21,13 @@ export type ChatDecoderOptions = ContentOptions & {
 }
 
 /** Decodes a chat-completions response, streamed or whole. */
-export class ChatDecoder implements Decoder {
+export class ChatDecoder extends Content implements Decoder, TextFrame {
   state: Decoder['state'] = 'open'
   readonly #wantsLogprobs: boolean
-  readonly #content: Content
-  /** The frame of the last chunk that contained only text, and the field of the text. */
-  readonly #textFrame = new TextFrame()
+  /** Of the last chunk that contained only text, with the field of the text. */
+  beforeText = newTextFrame.beforeText
+  afterText = newTextFrame.afterText
+  missesLeft = newTextFrame.missesLeft
   #textField: TextField = 'content'
   #isStarted = false
   /** Objects arrived that are not chunks. */
@@ -43,8 +44,8 @@ export class ChatDecoder implements Decoder {
   #ending: { reason: FinishReason; rawReason: string | null } = { reason: 'stop', rawReason: null }
 
   constructor(options: ChatDecoderOptions) {
+    super(options)
     this.#wantsLogprobs = options.logprobs
-    this.#content = new Content(options)
   }
 
   push({ event, data }: ServerSentEvent, out: GenerationEvent[]) {
@@ -80,9 +81,9 @@ export class ChatDecoder implements Decoder {
 
   /** Whether the chunk differed from the previous one only in its text. */
   #pushText(data: string, out: GenerationEvent[]): boolean {
-    const text = this.#textFrame.read(data)
+    const text = readText(this, data)
     if (text === null) return false
-    this.#content.readText(this.#textField, text, out)
+    this.readText(this.#textField, text, out)
     return true
   }
 
@@ -101,11 +102,11 @@ export class ChatDecoder implements Decoder {
 
   /** Records the frame of a chunk that contains only text. */
   #learnFrame(chunk: JsonObject, data: string) {
-    if (this.#wantsLogprobs || !this.#textFrame.learns) return
+    if (this.#wantsLogprobs || this.missesLeft === 0) return
     const plain = readPlainText(chunk)
     if (plain === null) return
     this.#textField = plain.field
-    this.#textFrame.learn(data, plain.field, plain.text)
+    learnText(this, data, plain)
   }
 
   #pushChunk(chunk: JsonObject, out: GenerationEvent[]) {
@@ -130,8 +131,9 @@ export class ChatDecoder implements Decoder {
       return
     }
     this.#hasTrailer = isTrailer(chunk)
-    if (this.#hasTrailer) this.#textFrame.forget()
-    this.#content.citations.readChunk(chunk)
+    // Content after it must be noticed.
+    if (this.#hasTrailer) this.beforeText = ''
+    this.citations.readChunk(chunk)
     if (!hasChoices) return
     for (const choice of choices) {
       if (this.state === 'open' && isRecord(choice)) this.#readChoice(choice, out)
@@ -147,17 +149,17 @@ export class ChatDecoder implements Decoder {
     const logprobs = this.#wantsLogprobs
       ? readLogprobs(asRecord(choice['logprobs'])['content'])
       : undefined
-    if (isRecord(delta)) this.#content.read(delta, out, logprobs)
+    if (isRecord(delta)) this.readDelta(delta, out, logprobs)
     if (isRecord(message)) {
-      if (isLast) this.#content.readMessage(message, out, logprobs)
-      else if (!isRecord(delta)) this.#content.read(message, out, logprobs)
+      if (isLast) this.readMessage(message, out, logprobs)
+      else if (!isRecord(delta)) this.readDelta(message, out, logprobs)
     }
     if (isLast) this.#beginFinish(rawReason, out)
   }
 
   /** The upstream marked the end without a finish reason: a stop, if the response is whole. */
   #endUnreasoned(out: GenerationEvent[]) {
-    if (this.#content.isWhole) this.#beginFinish('', out)
+    if (this.isWhole) this.#beginFinish('', out)
   }
 
   /** The model has finished; usage may follow. */
@@ -168,9 +170,9 @@ export class ChatDecoder implements Decoder {
         cause: { finishReason: rawReason },
       })
     }
-    this.#content.end(out, reason !== 'stop')
+    this.endContent(out, reason !== 'stop')
     // Many servers send "stop" after a tool call; the call counts for more.
-    const called = reason === 'stop' && this.#content.hasCalls
+    const called = reason === 'stop' && this.hasCalls
     this.#ending = { reason: called ? 'tool-calls' : reason, rawReason: rawReason || null }
     this.state = 'finishing'
   }

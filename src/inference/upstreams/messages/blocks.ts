@@ -17,7 +17,7 @@ export type BlockReaderOptions = {
 
 /** The open block. It ends when another one begins or the message ends, which tells how it ended. */
 type Open =
-  | { kind: 'text'; citations: Citations }
+  | OpenText
   | { kind: 'reasoning'; sealed: string }
   | { kind: 'call'; index: number; input: string; hasDeltas: boolean }
   | { kind: 'hosted'; tool: HostedTool }
@@ -62,7 +62,7 @@ export class BlockReader {
     this.#open = null
     switch (open?.kind) {
       case 'text':
-        if (open.citations.chars() > 0) out.push({ type: 'text-end', block, complete: !cut })
+        if (open.chars > 0) out.push({ type: 'text-end', block, complete: !cut })
         break
       case 'reasoning': {
         const { sealed } = open
@@ -84,7 +84,7 @@ export class BlockReader {
     switch (shell['type']) {
       case 'text':
         // Consecutive text blocks are one text that the protocol divides by its citations.
-        if (this.#open?.kind !== 'text') this.#replace({ kind: 'text', citations: new Citations() })
+        if (this.#open?.kind !== 'text') this.#replace(new OpenText())
         this.#appendText(readString(shell['text']))
         break
       case 'thinking':
@@ -130,7 +130,7 @@ export class BlockReader {
         this.#appendText(readString(delta['text']))
         break
       case 'citations_delta':
-        if (this.#open?.kind === 'text') this.#open.citations.add(delta['citation'])
+        if (this.#open?.kind === 'text') this.#open.cite(delta['citation'])
         break
       case 'thinking_delta':
         this.#appendReasoning(readString(delta['thinking']))
@@ -143,12 +143,12 @@ export class BlockReader {
 
   /** A text begins with its first character: servers open empty text blocks before a call. */
   #appendText(text: string) {
-    if (text === '' || this.#open?.kind !== 'text') return
-    const { citations } = this.#open
-    if (citations.chars() === 0) {
+    const open = this.#open
+    if (text === '' || open?.kind !== 'text') return
+    if (open.chars === 0) {
       this.#out.push({ type: 'text-start', block: ++this.#block, form: 'answer' })
     }
-    citations.advance(text.length)
+    open.chars += text.length
     this.#out.push({ type: 'text-delta', block: this.#block, text })
   }
 
@@ -185,7 +185,7 @@ export class BlockReader {
   #stop() {
     const open = this.#open
     if (open?.kind === 'text') {
-      for (const citation of open.citations.take()) {
+      for (const citation of open.takeCitations()) {
         this.#out.push({ type: 'citation', block: this.#block, citation })
       }
     } else if (open?.kind === 'call' && !open.hasDeltas) {
@@ -194,33 +194,26 @@ export class BlockReader {
   }
 }
 
-/** The citations of a text, which arrives in pieces: each citation covers one whole piece. */
-class Citations {
-  #chars = 0
+/** A text, which arrives in pieces; each of its citations covers one whole piece. */
+class OpenText {
+  readonly kind = 'text'
+  /** Its length so far. */
+  chars = 0
   #pieceStart = 0
   #pending: unknown[] = []
   #count = 0
 
-  add(citation: unknown) {
+  cite(citation: unknown) {
     if (this.#count < citationsMax) this.#pending.push(citation)
     this.#count += 1
   }
 
-  advance(chars: number) {
-    this.#chars += chars
-  }
-
-  /** The length of the text so far. */
-  chars(): number {
-    return this.#chars
-  }
-
   /** The citations of the piece that ends; none where it has no text. */
-  take(): Citation[] {
-    const range = { startIndex: this.#pieceStart, endIndex: this.#chars }
-    const pending = this.#chars === 0 ? [] : this.#pending
+  takeCitations(): Citation[] {
+    const range = { startIndex: this.#pieceStart, endIndex: this.chars }
+    const pending = this.chars === 0 ? [] : this.#pending
     this.#pending = []
-    this.#pieceStart = this.#chars
+    this.#pieceStart = this.chars
     return pending.flatMap((citation) => readCitation(citation, range))
   }
 }
