@@ -1,5 +1,5 @@
 import { AppError, toAppError } from '#lib/errors.ts'
-import type { Exchange } from '#lib/exchange.ts'
+import type { ByteCount, Exchange } from '#lib/exchange.ts'
 import { type Failure, pull, type Subscriber } from '#lib/pull-iterator.ts'
 import type { RequestContext } from '#lib/request-context.ts'
 import { orAfter } from '#lib/time-limit.ts'
@@ -8,8 +8,8 @@ import { orAfter } from '#lib/time-limit.ts'
 export type FrameSource<T, Frame = string> = {
   /** May throw before the first item; later it may only end. */
   readonly items: AsyncIterator<T>
-  /** One item as whole frames, or bytes, which are sent in one write. */
-  render(item: T): Frame
+  /** Makes whole frames of one item, or bytes, which are sent in one write. */
+  readonly renderer: { push(item: T): Frame }
   /** The frames of a failure after the response has started; null cuts the response off. */
   fail(error: AppError): string | null
   /** Keep-alive frames; null if the items themselves keep the stream alive. */
@@ -86,8 +86,7 @@ export async function beginStream<T, Frame extends string | Uint8Array = string>
   const first = keepAlive === null ? await pending : await orAfter(pending, pace.heartbeatMs, null)
   return {
     pump(sink, closing, exchange) {
-      const writer = new ClientWriter(source, pace, { sink, exchange: exchange ?? null })
-      const pump = new Pump(source, writer, closing)
+      const pump = new Pump(source, pace, { sink, closing, exchange: exchange ?? null })
       // What has arrived is written in this turn, so that it is sent together with the head.
       if (first !== null) pump.take(first)
       else void pump.open(keepAlive?.open() ?? '', pending)
@@ -102,24 +101,51 @@ type DirectSource<Frame> = {
   cancel(): void
 }
 
-/** Pulls an item, writes it, and pulls the next one when the client can receive more. */
-class Pump<T, Frame extends string | Uint8Array> implements Subscriber<T> {
+type Client<Frame> = {
+  readonly sink: FrameSink<Frame>
+  /** Follows the last frame. */
+  readonly closing: string
+  readonly exchange: Exchange | null
+}
+
+/**
+ * Pulls an item, writes it, and pulls the next one when the client can receive more. Sends heartbeats while
+ * nothing is written, and detects a stalled client. One object, because each is cold in cache by the next
+ * event of a slow stream.
+ */
+class Pump<T, Frame extends string | Uint8Array> implements Subscriber<T>, ByteCount {
+  /** Counted by the exchange when it ends. */
+  bytesOut = 0
   readonly #source: FrameSource<T, Frame>
-  readonly #writer: ClientWriter<Frame>
-  readonly #closing: string
+  readonly #items: AsyncIterator<T>
+  readonly #renderer: FrameSource<T, Frame>['renderer']
+  readonly #pace: StreamPace
+  readonly #client: Client<Frame>
+  readonly #sink: FrameSink<Frame>
   readonly #over = Promise.withResolvers<void>()
   /** Resolves when everything was written or the client disconnected. */
   readonly over = this.#over.promise
+  #isOpen = true
+  #isWaiting = false
+  #isStalled = false
+  #wroteAtMs = performance.now()
+  #timer: Timer | undefined
+  readonly #abandoned = Promise.withResolvers<number>()
 
-  constructor(source: FrameSource<T, Frame>, writer: ClientWriter<Frame>, closing: string) {
+  constructor(source: FrameSource<T, Frame>, pace: StreamPace, client: Client<Frame>) {
     this.#source = source
-    this.#writer = writer
-    this.#closing = closing
+    this.#items = source.items
+    this.#renderer = source.renderer
+    this.#pace = pace
+    this.#client = client
+    this.#sink = client.sink
+    if (client.exchange !== null) client.exchange.body = this
+    if (source.keepAlive !== null) this.#timer = setTimeout(() => this.#beat(), pace.heartbeatMs)
   }
 
   async open(opening: string, first: Promise<IteratorResult<T>>): Promise<void> {
     try {
-      await this.#writer.write(opening)
+      await this.#write(opening)
       this.take(await first)
     } catch (error) {
       this.onError(error)
@@ -133,7 +159,7 @@ class Pump<T, Frame extends string | Uint8Array> implements Subscriber<T> {
 
   onNext(item: T) {
     try {
-      const written = this.#writer.write(this.#source.render(item))
+      const written = this.#write(this.#renderer.push(item))
       if (written === undefined) this.#pullNext()
       else written.then(() => this.#pullNext()).catch((error: unknown) => this.onError(error))
     } catch (error) {
@@ -142,114 +168,85 @@ class Pump<T, Frame extends string | Uint8Array> implements Subscriber<T> {
   }
 
   onError(error: unknown) {
-    this.#close({ error }).then(this.#over.resolve, this.#over.reject)
+    this.#end({ error }).then(this.#over.resolve, this.#over.reject)
   }
 
   onComplete() {
-    this.#close(null).then(this.#over.resolve, this.#over.reject)
+    this.#end(null).then(this.#over.resolve, this.#over.reject)
   }
 
   #pullNext() {
-    if (this.#writer.isOpen) pull(this.#source.items, this)
+    if (this.#isOpen) pull(this.#items, this)
     else this.onComplete()
   }
 
-  async #close(failure: Failure): Promise<void> {
-    const isReported = failure !== null && this.#writer.isOpen
-    let failed: string | null = ''
-    try {
-      if (isReported) failed = this.#source.fail(toAppError(failure.error))
-      if (failed !== null) await this.#writer.write(failed + this.#closing)
-    } finally {
-      this.#writer.close(failed === null)
-      void Promise.resolve(this.#source.items.return?.()).catch(() => {})
-    }
-  }
-}
-
-/** Writes frames, sends heartbeats while nothing is written, and detects a stalled client. */
-class ClientWriter<Frame extends string | Uint8Array> {
-  readonly #source: Pick<FrameSource<unknown>, 'keepAlive' | 'abandon'>
-  readonly #pace: StreamPace
-  readonly #sink: FrameSink<Frame>
-  readonly #exchange: Exchange | null
-  #open = true
-  #waiting = false
-  #stalled = false
-  #wroteAt = performance.now()
-  #timer: Timer | undefined
-  #abandoned = Promise.withResolvers<number>()
-
-  constructor(
-    source: Pick<FrameSource<unknown>, 'keepAlive' | 'abandon'>,
-    pace: StreamPace,
-    { sink, exchange }: { sink: FrameSink<Frame>; exchange: Exchange | null },
-  ) {
-    this.#source = source
-    this.#pace = pace
-    this.#sink = sink
-    this.#exchange = exchange
-    if (source.keepAlive !== null) this.#timer = setTimeout(() => this.#beat(), pace.heartbeatMs)
-  }
-
-  get isOpen(): boolean {
-    return this.#open
-  }
-
   /** Returns a promise while the buffer of the client is full. */
-  write(frames: Frame | string): Promise<void> | undefined {
-    if (!this.#open || frames.length === 0) return undefined
-    this.#wroteAt = performance.now()
+  #write(frames: Frame | string): Promise<void> | undefined {
+    if (!this.#isOpen || frames.length === 0) return undefined
+    this.#wroteAtMs = performance.now()
     const written = this.#sink.write(frames)
     if (typeof written !== 'number') return this.#waitForClient(written)
     if (written === 0) this.#abandon()
-    else this.#exchange?.addBytesOut(written)
+    else this.bytesOut += written
     return undefined
   }
 
-  close(isCutOff = false) {
+  async #end(failure: Failure): Promise<void> {
+    const isReported = failure !== null && this.#isOpen
+    let failed: string | null = ''
+    try {
+      if (isReported) failed = this.#source.fail(toAppError(failure.error))
+      if (failed !== null) await this.#write(failed + this.#client.closing)
+    } finally {
+      this.#close(failed === null)
+      void Promise.resolve(this.#items.return?.()).catch(() => {})
+    }
+  }
+
+  #close(isCutOff: boolean) {
     clearTimeout(this.#timer)
-    this.#open = false
+    this.#isOpen = false
     // Ending the stream in order would keep the connection and its buffer until the client reads.
-    if (this.#stalled)
+    if (this.#isStalled)
       this.#sink.close(new AppError('client_closed', 'The client stopped reading.'))
     else if (isCutOff)
       this.#sink.close(new AppError('upstream_truncated', 'The response was cut off.'))
     else this.#sink.end()
-    this.#exchange?.end()
+    this.#client.exchange?.end()
   }
 
   #beat() {
     const { heartbeatMs } = this.#pace
     const { keepAlive } = this.#source
-    const remainingMs = this.#wroteAt + heartbeatMs - performance.now()
-    if (remainingMs <= 0 && !this.#waiting && keepAlive !== null)
-      void this.write(keepAlive.heartbeat())
+    const remainingMs = this.#wroteAtMs + heartbeatMs - performance.now()
+    if (remainingMs <= 0 && !this.#isWaiting && keepAlive !== null)
+      void this.#write(keepAlive.heartbeat())
     this.#timer = setTimeout(() => this.#beat(), remainingMs > 0 ? remainingMs : heartbeatMs)
   }
 
   async #waitForClient(written: Promise<number>): Promise<void> {
-    this.#waiting = true
+    this.#isWaiting = true
     const stallTimer = setTimeout(() => {
-      this.#stalled = true
+      this.#isStalled = true
       this.#abandon()
     }, this.#pace.readerStallMs)
     try {
       const bytes = await Promise.race([written, this.#abandoned.promise])
       if (bytes === 0) this.#abandon()
-      else this.#exchange?.addBytesOut(bytes)
+      else this.bytesOut += bytes
     } catch {
       this.#abandon()
     } finally {
       clearTimeout(stallTimer)
-      this.#waiting = false
+      this.#isWaiting = false
     }
   }
 
   #abandon() {
-    if (!this.#open) return
-    this.#open = false
-    if (this.#exchange !== null) this.#exchange.wasAbandoned = true
+    if (!this.#isOpen) return
+    this.#isOpen = false
+    const { exchange } = this.#client
+    if (exchange !== null) exchange.wasAbandoned = true
     this.#abandoned.resolve(0)
     this.#source.abandon()
   }

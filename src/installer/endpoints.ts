@@ -168,7 +168,7 @@ reports that the stream broke. A worker serves at most 64 followers.`,
         return streamEvents(
           {
             items: await downloads.follow(id, query.after_seq, controller.signal),
-            render: renderUpdate,
+            renderer: { push: renderUpdate },
             fail: ({ message, wireCode }) =>
               eventFrame('error', { error: { message, code: wireCode, param: null } }),
             // The updates include heartbeats.

@@ -36,6 +36,9 @@ export type ExchangeCall = {
 /** Gets each exchange once, when it has ended. */
 export type ExchangeObserver = { ended(exchange: Exchange): void }
 
+/** A streamed body, which counts its bytes itself. */
+export type ByteCount = { readonly bytesOut: number }
+
 type ExchangeFields = Readonly<Record<string, unknown>>
 
 /**
@@ -65,6 +68,8 @@ export class Exchange {
   /** Null: unknown. */
   bytesIn: number | null = null
   bytesOut: number | null = null
+  /** Its bytes are counted when the exchange is reported. */
+  body: ByteCount | null = null
   /** `performance.now()` when the caller was known. */
   authorizedAtMs = 0
   /** 0 before. */
@@ -204,6 +209,7 @@ export class Exchange {
   #reportIfEnded(): void {
     if (this.endedAtMs === 0 || this.#isReported || this.#worksRunning > 0) return
     this.#isReported = true
+    if (this.body !== null) this.addBytesOut(this.body.bytesOut)
     this.#observer.ended(this)
   }
 }

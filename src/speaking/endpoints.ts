@@ -124,7 +124,7 @@ function respond(spoken: SpokenAudio, request: SpeechRequest, pace: Pace): Promi
   if (!request.sendsEvents) {
     const source = {
       items: spoken.bytes,
-      render: (audio: Uint8Array) => audio,
+      renderer: { push: (audio: Uint8Array) => audio },
       // Bytes have no place for an error: an incomplete file must not look complete.
       fail: () => null,
       keepAlive: null,
@@ -134,7 +134,7 @@ function respond(spoken: SpokenAudio, request: SpeechRequest, pace: Pace): Promi
   }
   const source = {
     items: toEvents(spoken, request),
-    render: frameOf,
+    renderer: { push: frameOf },
     fail: (error: Parameters<typeof renderError>[0]) =>
       frameOf({ type: 'error', ...renderError(error) }),
     keepAlive: null,

@@ -37,7 +37,7 @@ export function runGeneration<Result>(options: RunGenerationOptions<Result>) {
       signal.addEventListener('abort', () => void batches.return().catch(() => {}), { once: true })
       return {
         items: batches,
-        render: (batch) => renderer.push(batch),
+        renderer,
         fail(error) {
           // A failed generation has an error event and a record of its own; this is a bug.
           if (error.kind === 'internal_error') {

@@ -30,7 +30,7 @@ function startStream(first?: string) {
         return Promise.resolve({ done: true, value: undefined })
       },
     },
-    render: (item) => item,
+    renderer: { push: (item) => item },
     fail: ({ kind }) => `error ${kind}`,
     keepAlive: { open: () => 'open', heartbeat: () => 'beat' },
     abandon: () => {

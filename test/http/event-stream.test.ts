@@ -24,7 +24,7 @@ function serveStream(source: () => AsyncIterator<string>, overrides: Overrides =
       streamEvents(
         {
           items: source(),
-          render: (item) => item,
+          renderer: { push: (item) => item },
           fail: (error) => `failed: ${error.kind}\n\n`,
           keepAlive: { open: () => 'opened\n\n', heartbeat: () => 'beat\n\n' },
           abandon: seen.abandoned.resolve,

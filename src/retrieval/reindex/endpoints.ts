@@ -158,7 +158,7 @@ The model is called once before the start. With \`dry_run\` only the effort is e
         return streamEvents(
           {
             items: await reindexes.watch(id, controller.signal),
-            render: (reindex) => eventFrame('progress', renderReindex(reindex)),
+            renderer: { push: (reindex) => eventFrame('progress', renderReindex(reindex)) },
             fail: ({ message, wireCode }) =>
               eventFrame('error', { error: { message, code: wireCode, param: null } }),
             // An event every second makes heartbeats unnecessary.

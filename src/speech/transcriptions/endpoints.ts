@@ -148,7 +148,7 @@ function streamResponse(
 ): Promise<Response> {
   const source: FrameSource<readonly TranscriptionEvent[]> = {
     items: streamTranscript(upload.transcribe(request), request),
-    render: (events) => events.map(frameOf).join(''),
+    renderer: { push: (events) => events.map(frameOf).join('') },
     fail: (error) => frameOf({ type: 'error', ...renderError(error) }),
     keepAlive: { open: () => frameOf(heartbeatEvent), heartbeat: () => frameOf(heartbeatEvent) },
     abandon: () => upload.abandon(),

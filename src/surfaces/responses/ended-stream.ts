@@ -29,7 +29,7 @@ export function renderEndedStream(stored: ResponseObject): LogSegment {
   let frames = writer.frame('response.created', begun) + writer.frame('response.in_progress', begun)
   for (const [index, item] of response.output.entries()) frames += renderItem(item, index, writer)
   frames += renderEnd(response, writer)
-  return { first: 0, last: writer.next() - 1, frames }
+  return { first: 0, last: writer.nextSequence() - 1, frames }
 }
 
 function renderItem(item: StoredItem, output_index: number, writer: FrameWriter): string {

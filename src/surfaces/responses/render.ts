@@ -7,7 +7,7 @@ import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { FrameRenderer } from '#responses/runs.ts'
 import { notStoredCode } from '#responses/unstored.ts'
 import type { ReasoningSeal } from '#sealing/seals.ts'
-import { type Frames, FrameWriter, silentFrames } from './frames.ts'
+import { FrameWriter } from './frames.ts'
 import type { ItemForm } from './items/item.ts'
 import { ItemList } from './items/item-list.ts'
 import type { ResponseEcho } from './schema/request.ts'
@@ -41,10 +41,8 @@ export type RendererOptions = {
  * Renders events as the frames of one response, and as the object that they add up to. A class, because
  * each response has one.
  */
-export class ResponseRenderer implements FrameRenderer {
+export class ResponseRenderer extends ItemList implements FrameRenderer {
   readonly #options: RendererOptions
-  readonly #frames: Frames
-  readonly #items: ItemList
   #echo: ResponseEcho
   #ending: Ending = openEnding
   /** Fields of the upstream's own response. */
@@ -53,11 +51,9 @@ export class ResponseRenderer implements FrameRenderer {
   #terminalAt = 0
 
   constructor(options: RendererOptions) {
-    const { stream, framesBefore, echo } = options
+    super(options, options.framesBefore, { isSilent: !options.stream })
     this.#options = options
-    this.#echo = echo
-    this.#frames = stream ? new FrameWriter(framesBefore) : silentFrames
-    this.#items = new ItemList({ ...options, frames: this.#frames })
+    this.#echo = options.echo
   }
 
   push(batch: EventBatch): string {
@@ -69,12 +65,12 @@ export class ResponseRenderer implements FrameRenderer {
   open(): string {
     if (this.#isOpened) return ''
     this.#isOpened = true
-    const { stream, framesBefore } = this.#options
-    if (!stream) return ''
+    if (this.isSilent) return ''
     // Instructions and tools in it may be long.
     const response = toLine(this.result())
-    const created = framesBefore === 0 ? this.#frames.lifecycle('response.created', response) : ''
-    return created + this.#frames.lifecycle('response.in_progress', response)
+    const isFirst = this.#options.framesBefore === 0
+    const created = isFirst ? this.lifecycle('response.created', response) : ''
+    return created + this.lifecycle('response.in_progress', response)
   }
 
   heartbeat(): string {
@@ -82,21 +78,17 @@ export class ResponseRenderer implements FrameRenderer {
   }
 
   fail(error: AppError): string {
-    return this.open() + this.#items.cut() + this.#closeFailed(error)
+    return this.open() + this.cutItem() + this.#closeFailed(error)
   }
 
   cancel(): string {
-    return this.open() + this.#items.cut() + this.#close({ ...openEnding, status: 'cancelled' })
+    return this.open() + this.cutItem() + this.#close({ ...openEnding, status: 'cancelled' })
   }
 
   unstored(): string {
     this.#echo = { ...this.#echo, store: false }
-    this.#frames.rewind(this.#terminalAt)
+    this.rewind(this.#terminalAt)
     return this.#terminal({ warning: notStoredWarning })
-  }
-
-  nextSequence(): number {
-    return this.#frames.next()
   }
 
   /** The response as the client sees it; final after a terminal event. */
@@ -109,7 +101,7 @@ export class ResponseRenderer implements FrameRenderer {
   }
 
   #object(form: ItemForm): WireResponse {
-    const output = this.#items.output(form)
+    const output = this.items(form)
     const response = responseObject(this.#options, this.#ending, output, this.#echo)
     return this.#reported === null ? response : { ...response, ...this.#reported }
   }
@@ -121,7 +113,7 @@ export class ResponseRenderer implements FrameRenderer {
       return this.#close(endingOf(event.reason, event.usage))
     }
     if (event.type === 'error') return this.#closeFailed(event.error)
-    return this.#items.push(event)
+    return this.pushItem(event)
   }
 
   #closeFailed(error: AppError): string {
@@ -132,21 +124,21 @@ export class ResponseRenderer implements FrameRenderer {
     const { now } = this.#options
     const completedAt = ending.status === 'completed' ? unixSeconds(now()) : null
     this.#ending = { ...ending, completed_at: completedAt }
-    this.#terminalAt = this.#frames.next()
+    this.#terminalAt = this.nextSequence()
     return this.#terminal()
   }
 
   #terminal(fields?: object): string {
     const { error, status } = this.#ending
-    const errorFrame = error === null ? '' : this.#frames.frame('error', errorFields(error))
+    const errorFrame = error === null ? '' : this.frame('error', errorFields(error))
     // The format has no event for cancelled responses, whose output is incomplete.
     const name = status === 'cancelled' ? 'incomplete' : status
     return errorFrame + this.#lifecycle(`response.${name}`, fields)
   }
 
   #lifecycle(type: string, fields?: object): string {
-    if (!this.#options.stream) return ''
-    return this.#frames.lifecycle(type, toLine(this.result()), fields)
+    if (this.isSilent) return ''
+    return this.lifecycle(type, toLine(this.result()), fields)
   }
 }
 
@@ -176,7 +168,7 @@ export function renderQueued(options: Pick<RendererOptions, 'id' | 'createdAt' |
   const frames =
     writer.frame('response.created', { response: object }) +
     writer.frame('response.queued', { response: object })
-  return { object, frames, count: writer.next() }
+  return { object, frames, count: writer.nextSequence() }
 }
 
 /** Each field by its name: spreading several objects costs as much as rendering their text. */

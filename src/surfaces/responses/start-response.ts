@@ -92,7 +92,7 @@ export function frameSource(
 ): FrameSource<string> {
   return {
     items,
-    render: (frames) => frames,
+    renderer: unchanged,
     fail(error) {
       subscriber.log.error('response event log read failed', {
         request_id: subscriber.context.requestId,
@@ -107,3 +107,5 @@ export function frameSource(
       subscriber.controller.abort(new AppError('client_closed', 'The client disconnected.')),
   }
 }
+
+const unchanged = { push: (frames: string) => frames }

@@ -1,26 +1,34 @@
 import { type BlockEvent, endOfBlock } from '#inference/events.ts'
 import type { StoredItem } from '#responses/response.ts'
+import { FrameWriter } from '#surfaces/responses/frames.ts'
 import { openHostedTool } from './hosted-tool.ts'
 import type { ItemContext, ItemForm, ItemStatus, OpenItem } from './item.ts'
 import { MessageItem } from './message.ts'
 import { openReasoning } from './reasoning.ts'
 import { openToolCall } from './tool-call.ts'
 
-/** The output items of one response, one per block of the generation. */
-export class ItemList {
-  readonly #context: Omit<ItemContext, 'outputIndex'>
+type ItemOptions = Omit<ItemContext, 'outputIndex' | 'frames'>
+
+/**
+ * The output items of one response, one per block of the generation. It writes its frames itself: two objects
+ * for each response would be twice as much to load into cache at each event.
+ */
+export class ItemList extends FrameWriter {
+  readonly #options: ItemOptions
   readonly #closed: { item: OpenItem; status: ItemStatus }[] = []
   #current: OpenItem | null = null
   #last: BlockEvent | null = null
 
-  constructor(context: Omit<ItemContext, 'outputIndex'>) {
-    this.#context = context
+  constructor(options: ItemOptions, ...frames: ConstructorParameters<typeof FrameWriter>) {
+    super(...frames)
+    this.#options = options
   }
 
-  push(event: BlockEvent): string {
+  pushItem(event: BlockEvent): string {
     this.#last = event
     if (this.#current === null) {
-      this.#current = openItem(event, { ...this.#context, outputIndex: this.#closed.length })
+      const outputIndex = this.#closed.length
+      this.#current = openItem(event, { ...this.#options, frames: this, outputIndex })
       const added = this.#itemFrame('added', this.#current, 'in_progress')
       return added + (this.#current.start?.() ?? '')
     }
@@ -30,15 +38,15 @@ export class ItemList {
   }
 
   /** Ends the open item as incomplete. */
-  cut(): string {
+  cutItem(): string {
     if (this.#last === null) return ''
     return endOfBlock(this.#last)
-      .map((event) => this.push(event))
+      .map((event) => this.pushItem(event))
       .join('')
   }
 
   /** The items so far, including the open one. */
-  output(form: ItemForm): StoredItem[] {
+  items(form: ItemForm): StoredItem[] {
     const items = this.#closed.map(({ item, status }) => item.item(status, form))
     return this.#current === null ? items : [...items, this.#current.item('in_progress', form)]
   }
@@ -52,9 +60,8 @@ export class ItemList {
   }
 
   #itemFrame(stage: 'added' | 'done', item: OpenItem, status: ItemStatus): string {
-    const { frames } = this.#context
-    if (frames.isSilent) return ''
-    return frames.frame(`response.output_item.${stage}`, {
+    if (this.isSilent) return ''
+    return this.frame(`response.output_item.${stage}`, {
       output_index: this.#closed.length,
       item: item.item(status, 'shown'),
     })

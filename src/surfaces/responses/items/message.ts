@@ -2,7 +2,7 @@ import type { BlockEvent, Citation, TokenLogprob } from '#inference/events.ts'
 import { assert } from '#lib/assert.ts'
 import { newId } from '#lib/id.ts'
 import type { StoredItem } from '#responses/response.ts'
-import { type DeltaHead, deltaHead, type Frames } from '#surfaces/responses/frames.ts'
+import { deltaHead, type Frames } from '#surfaces/responses/frames.ts'
 import type { EventOf, ItemContext, ItemStatus, OpenItem } from './item.ts'
 
 export class MessageItem implements OpenItem {
@@ -12,7 +12,7 @@ export class MessageItem implements OpenItem {
   readonly #isRefusal: boolean
   readonly #outputIndex: number
   readonly #deltaType: string
-  readonly #head: DeltaHead
+  readonly #head: string
   readonly #annotations: Annotation[] = []
   readonly #logprobs: object[] = []
   #text = ''
@@ -24,7 +24,7 @@ export class MessageItem implements OpenItem {
     this.#isRefusal = start.form === 'refusal'
     this.#outputIndex = outputIndex
     this.#deltaType = this.#isRefusal ? 'response.refusal.delta' : 'response.output_text.delta'
-    this.#head = frames.isSilent ? noHead : this.#deltaHead()
+    this.#head = frames.isSilent ? '' : this.#deltaHead()
   }
 
   start(): string {
@@ -83,7 +83,7 @@ export class MessageItem implements OpenItem {
     })
   }
 
-  #deltaHead(): DeltaHead {
+  #deltaHead(): string {
     const fields = this.#partFields()
     return deltaHead(this.#deltaType, this.#isRefusal ? fields : { ...fields, logprobs: [] })
   }
@@ -102,8 +102,6 @@ export class MessageItem implements OpenItem {
     return { text: this.#text, logprobs: this.#logprobs }
   }
 }
-
-const noHead: DeltaHead = { before: '', after: '' }
 
 type Annotation = { readonly type: string; readonly [field: string]: unknown }
 
