@@ -18,10 +18,11 @@ const chunkOverheadBytes = 128
 const pieceBytesMax = 16_384
 
 /**
- * A bounded queue between a source that pushes chunks and a consumer that pulls them. A source extends it: two
- * objects for each stream would be twice as much to load into cache at each read. It pauses the source at `bytesMax` queued bytes, and resumes it at half of that. A chunk that arrives during a pull
+ * A bounded queue between a source that pushes chunks and a consumer that pulls them. It pauses the
+ * source at `bytesMax` queued bytes, and resumes it at half of that. A chunk that arrives during a pull
  * is delivered directly; everything else in a microtask, so that pulls do not recurse. After the turn
- * is over, chunks wait for the next one, and the source pauses.
+ * is over, chunks wait for the next one, and the source pauses. A source extends it: with an object of
+ * its own, each read would load two into the cache.
  */
 export abstract class ChunkQueue extends PullIterator<Chunk> {
   readonly #bytesMax: number

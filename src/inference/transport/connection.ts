@@ -22,8 +22,6 @@ const keepAliveMs = 5_000
 
 export type UpstreamSocket = Bun.Socket<ConnectionOwner>
 
-const nobody: ConnectionOwner = { connection: null, received: () => {}, lost: () => {} }
-
 /** One socket to an upstream. It serves consecutive requests. */
 export class Connection {
   readonly origin: string
@@ -135,7 +133,6 @@ export class Connection {
 
   #detach(): UpstreamSocket | null {
     const socket = this.#socket
-    if (socket !== null) socket.data = nobody
     this.#closed = true
     this.#socket = null
     this.#request = null

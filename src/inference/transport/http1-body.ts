@@ -10,6 +10,8 @@ export type BodyReader = {
    */
   push(bytes: Buffer, from: number): Chunk | null
   readonly complete: boolean
+  /** Whether the next byte begins a chunk, so that `wholeChunk` may read it. */
+  readonly isAtChunk: boolean
   /** Whether a clean end of the connection ends the body. */
   readonly endsWithConnection: boolean
   /** Whether bytes after the end of this body arrived. */
@@ -49,6 +51,7 @@ function parseLength(text: string): number {
 /** A body without framing: it ends after `length` bytes, or with the connection. */
 class PlainBody implements BodyReader {
   readonly failure = null
+  readonly isAtChunk = false
   readonly endsWithConnection: boolean
   complete: boolean
   surplus = false
@@ -114,6 +117,10 @@ class ChunkedBody implements BodyReader {
 
   constructor(trailerBytesMax: number) {
     this.#trailerBytesMax = trailerBytesMax
+  }
+
+  get isAtChunk(): boolean {
+    return this.#expects === expects.size && this.#sizeDigits === 0
   }
 
   /** Moves the pieces of one read together in place, so that they form one chunk. */
@@ -223,6 +230,32 @@ class ChunkedBody implements BodyReader {
       this.#expects = expects.trailerLine
     }
   }
+}
+
+const shortSizeDigitsMax = 4
+
+/**
+ * The payload of bytes that are exactly one chunk, not the last one, without extensions; otherwise null. Most
+ * reads of a slow stream are, and then its reader is not needed, which is cold in cache.
+ */
+export function wholeChunk(bytes: Buffer): Chunk | null {
+  let size = 0
+  let digits = 0
+  for (; digits < shortSizeDigitsMax; digits++) {
+    const digit = hexValue(bytes[digits] ?? 0)
+    if (digit === -1) break
+    size = size * 16 + digit
+  }
+  const start = digits + crlfBytes
+  const end = start + size
+  const isWhole = size > 0 && end + crlfBytes === bytes.length
+  return isWhole && isCrlf(bytes, digits) && isCrlf(bytes, end) ? { bytes, start, end } : null
+}
+
+const crlfBytes = 2
+
+function isCrlf(bytes: Buffer, at: number): boolean {
+  return bytes[at] === cr && bytes[at + 1] === lf
 }
 
 function expectByte(byte: number, expected: number) {

@@ -4,7 +4,7 @@ import { AppError } from '#lib/errors.ts'
 import { ChunkQueue } from './chunk-queue.ts'
 import type { Connection, ConnectionOwner } from './connection.ts'
 import { decodeContent } from './content-decoding.ts'
-import type { BodyReader } from './http1-body.ts'
+import { type BodyReader, wholeChunk } from './http1-body.ts'
 import type { RenderedRequest } from './http1-request.ts'
 import { ResponseParser } from './http1-response.ts'
 import { unreachable } from './open-connection.ts'
@@ -45,6 +45,7 @@ class RoundTrip extends ChunkQueue implements ConnectionOwner {
   #hasBytes = false
   /** Set when the head is complete. */
   #body: BodyReader | null = null
+  #isAtChunk = false
 
   constructor(connection: Connection, options: RoundTripOptions) {
     super({ bytesMax: options.bufferBytesMax })
@@ -64,9 +65,11 @@ class RoundTrip extends ChunkQueue implements ConnectionOwner {
   }
 
   received(bytes: Buffer) {
-    const body = this.#body
-    if (body === null) this.#receivedHead(bytes)
-    else this.#receivedBody(body, body.push(bytes, 0))
+    if (this.connection === null) return
+    const chunk = this.#isAtChunk ? wholeChunk(bytes) : null
+    if (chunk !== null) this.push(chunk)
+    else if (this.#body === null) this.#receivedHead(bytes)
+    else this.#receivedBody(this.#body, this.#body.push(bytes, 0))
   }
 
   #receivedHead(bytes: Buffer) {
@@ -84,6 +87,7 @@ class RoundTrip extends ChunkQueue implements ConnectionOwner {
   }
 
   #receivedBody(body: BodyReader, chunk: Chunk | null) {
+    this.#isAtChunk = body.isAtChunk
     if (chunk !== null) this.push(chunk)
     if (body.complete) this.#complete()
     else if (body.failure !== null) {

@@ -61,6 +61,19 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(text).toBe(pieces.join(''))
   })
 
+  test('a payload that looks like a chunk is not taken for one', async () => {
+    const payload = chunk('hello')
+    const framed = chunk(payload)
+    const payloadAt = framed.indexOf(payload)
+    const answer = await answerOf((peer) => peer.write(chunkedHead + framed.slice(0, payloadAt)))
+    const first = answer.chunks.next()
+    await server?.peers[0]?.write(payload)
+    expect(latin1((await first).value)).toBe(payload)
+    await server?.peers[0]?.write(`\r\n${chunk('more')}`)
+    await server?.peers[0]?.write(lastChunk)
+    expect(await textOf(answer)).toBe('more')
+  })
+
   test('a body without a length ends with the connection', async () => {
     expect(await textFrom((peer) => peer.end('HTTP/1.1 200 OK\r\n\r\nuntil the end'))).toBe(
       'until the end',

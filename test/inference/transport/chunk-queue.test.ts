@@ -17,6 +17,14 @@ const read = async (queue: ChunkQueue) => {
   return done ? null : [...viewOf(value as Chunk)]
 }
 
+test('a chunk that arrives before a queued one was delivered follows it', async () => {
+  const { queue } = open()
+  queue.push(bytes(1, 1))
+  const first = read(queue)
+  queue.push(bytes(1, 2))
+  expect([await first, await read(queue)]).toEqual([[1], [2]])
+})
+
 test('chunks arrive in order, before and after a pull, and then the end', async () => {
   const { queue } = open()
   queue.push(bytes(1, 1))
