@@ -9,7 +9,7 @@ import { notStoredCode } from '#responses/unstored.ts'
 import type { ReasoningSeal } from '#sealing/seals.ts'
 import { FrameWriter } from './frames.ts'
 import type { ItemForm } from './items/item.ts'
-import { ItemList } from './items/item-list.ts'
+import { ItemWriter } from './items/item-writer.ts'
 import type { ResponseEcho } from './schema/request.ts'
 import type { ResponseUsage, WireResponse } from './schema/response-object.ts'
 
@@ -41,7 +41,7 @@ export type RendererOptions = {
  * Renders events as the frames of one response, and as the object that they add up to. A class, because
  * each response has one.
  */
-export class ResponseRenderer extends ItemList implements FrameRenderer {
+export class ResponseRenderer extends ItemWriter implements FrameRenderer {
   readonly #options: RendererOptions
   #echo: ResponseEcho
   #ending: Ending = openEnding

@@ -10,10 +10,10 @@ import { openToolCall } from './tool-call.ts'
 type ItemOptions = Omit<ItemContext, 'outputIndex' | 'frames'>
 
 /**
- * The output items of one response, one per block of the generation. It writes its frames itself: two objects
- * for each response would be twice as much to load into cache at each event.
+ * Writes the output items of one response, one per block of the generation. The items write their frames with
+ * it too: with an object of their own, each event would load one more into the cache.
  */
-export class ItemList extends FrameWriter {
+export class ItemWriter extends FrameWriter {
   readonly #options: ItemOptions
   readonly #closed: { item: OpenItem; status: ItemStatus }[] = []
   #current: OpenItem | null = null
