@@ -41,6 +41,8 @@ export class EventLog implements UnwrittenFrames {
   #isHeld: boolean
   /** Replaced, not modified: a reader may detach while the others are notified. */
   #readers: readonly LogReader[] = []
+  /** The reader, if it is the only one: the list would be cold in cache. */
+  #onlyReader: LogReader | null = null
   #untakenChars = 0
   readonly #segments: LogSegment[] = []
   /** The sequence numbers of the last frames that were taken and are persisted. */
@@ -135,8 +137,9 @@ export class EventLog implements UnwrittenFrames {
   }
 
   isFull(): boolean {
+    if (this.#chars <= this.#charsMax) return false
     const oldest = this.#segments[0]
-    return this.#chars > this.#charsMax && oldest !== undefined && this.#isNeeded(oldest)
+    return oldest !== undefined && this.#isNeeded(oldest)
   }
 
   /** Resolves when the ring buffer has space. For one waiter. */
@@ -155,12 +158,17 @@ export class EventLog implements UnwrittenFrames {
   }
 
   attach(reader: LogReader): void {
-    this.#readers = [...this.#readers, reader]
+    this.#setReaders([...this.#readers, reader])
   }
 
   detach(reader: LogReader): void {
-    this.#readers = this.#readers.filter((other) => other !== reader)
+    this.#setReaders(this.#readers.filter((other) => other !== reader))
     this.#evict()
+  }
+
+  #setReaders(readers: readonly LogReader[]): void {
+    this.#readers = readers
+    this.#onlyReader = readers.length === 1 ? (readers[0] ?? null) : null
   }
 
   /** A reader has a new position. */
@@ -202,6 +210,7 @@ export class EventLog implements UnwrittenFrames {
   }
 
   #notify(added: LogSegment | null): void {
-    for (const reader of this.#readers) reader.changed(added)
+    if (this.#onlyReader !== null) this.#onlyReader.changed(added)
+    else for (const reader of this.#readers) reader.changed(added)
   }
 }

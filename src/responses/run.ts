@@ -36,6 +36,7 @@ export class LocalRun implements Subscriber<EventBatch> {
   readonly id: string
   readonly ownerId: string
   readonly #plan: RunPlan
+  readonly #renderer: RunPlan['renderer']
   readonly #log: EventLog
   #batches: EventBatches | null = null
   readonly #deps: LocalRunDeps
@@ -55,6 +56,7 @@ export class LocalRun implements Subscriber<EventBatch> {
     this.id = plan.head.id
     this.ownerId = plan.head.ownerId
     this.#plan = plan
+    this.#renderer = plan.renderer
     this.#log = source.log
     this.#wasQueued = source.wasQueued
     this.#deps = deps
@@ -92,12 +94,12 @@ export class LocalRun implements Subscriber<EventBatch> {
 
   /** The current object; after the end, the stored one. */
   async current(): Promise<ResponseObject> {
-    return this.#isRunning() ? this.#plan.renderer.stored() : this.ended()
+    return this.#isRunning() ? this.#renderer.stored() : this.ended()
   }
 
   async cancel(): Promise<ResponseObject> {
     if (this.#isRunning()) {
-      void this.#end(() => this.#plan.renderer.cancel())
+      void this.#end(() => this.#renderer.cancel())
       this.#controller.abort(new AppError('client_closed', 'The response was cancelled.'))
     }
     return this.ended()
@@ -110,9 +112,8 @@ export class LocalRun implements Subscriber<EventBatch> {
 
   /** Ends the run and writes nothing more: the database already holds another end, or no row. */
   async discard(error: AppError | null): Promise<void> {
-    const { renderer } = this.#plan
     if (this.#isRunning()) {
-      const render = () => (error === null ? renderer.cancel() : renderer.fail(error))
+      const render = () => (error === null ? this.#renderer.cancel() : this.#renderer.fail(error))
       void this.#end(render, { isDiscarded: true })
       this.#controller.abort(new AppError('client_closed', 'The response was deleted.'))
     }
@@ -167,9 +168,9 @@ export class LocalRun implements Subscriber<EventBatch> {
     const last = batch.at(-1)
     const isLast = last?.type === 'finish' || last?.type === 'error'
     if (this.#phase === 'pending') this.#open()
-    this.#logFrames(this.#plan.renderer.push(isLast ? batch.slice(0, -1) : batch))
+    this.#logFrames(this.#renderer.push(isLast ? batch.slice(0, -1) : batch))
     if (!isLast) return
-    void this.#end(() => this.#plan.renderer.push([last]))
+    void this.#end(() => this.#renderer.push([last]))
   }
 
   #open(): void {
@@ -202,7 +203,7 @@ export class LocalRun implements Subscriber<EventBatch> {
 
   #segmentOf(frames: string): LogSegment {
     const first = this.#log.last + 1
-    const last = this.#plan.renderer.nextSequence() - 1
+    const last = this.#renderer.nextSequence() - 1
     assert(last >= first, 'each frame has a sequence number')
     return { first, last, frames }
   }
@@ -223,7 +224,7 @@ export class LocalRun implements Subscriber<EventBatch> {
     try {
       if (this.#phase === 'pending') this.#open()
       else if (this.#phase === 'streaming' && !this.#log.isFull()) {
-        this.#logFrames(this.#plan.renderer.heartbeat())
+        this.#logFrames(this.#renderer.heartbeat())
       }
     } catch (error) {
       this.#fail(toAppError(error))
@@ -245,7 +246,7 @@ export class LocalRun implements Subscriber<EventBatch> {
 
   #fail(error: AppError): void {
     if (this.#phase === 'pending') this.#failWithoutFrames(error)
-    else void this.#end(() => this.#plan.renderer.fail(error))
+    else void this.#end(() => this.#renderer.fail(error))
     this.#controller.abort(error)
   }
 
@@ -253,7 +254,6 @@ export class LocalRun implements Subscriber<EventBatch> {
     render: () => string,
     { isDiscarded = false }: { isDiscarded?: boolean } = {},
   ): Promise<void> {
-    const { renderer } = this.#plan
     try {
       if (this.#phase === 'pending') this.#open()
       this.#phase = 'ended'
@@ -262,13 +262,13 @@ export class LocalRun implements Subscriber<EventBatch> {
       const outcome = await this.#writeEnd(segment, isDiscarded)
       if (outcome === 'unstored') this.#deps.onUnstored(this)
       if (outcome === 'unstored' || outcome === 'refused') {
-        const frames = renderer.unstored()
-        segment = replaceEnd(segment, frames, renderer.nextSequence() - 1)
+        const frames = this.#renderer.unstored()
+        segment = replaceEnd(segment, frames, this.#renderer.nextSequence() - 1)
       }
       this.#log.append(segment)
       if (outcome === 'stored') this.#log.persistedUpTo(segment.last)
       this.#log.end({ kind: 'complete' })
-      this.#settled.resolve(renderer.stored())
+      this.#settled.resolve(this.#renderer.stored())
       this.#deps.onEnded(this)
     } catch (fault) {
       this.#deps.log.error('failed to end a response', { response_id: this.id, error: fault })
@@ -279,7 +279,7 @@ export class LocalRun implements Subscriber<EventBatch> {
   async #writeEnd(segment: LogSegment, isDiscarded: boolean) {
     const entry = this.#entry
     assert(entry, 'an opened response has a journal entry')
-    if (!isDiscarded) return entry.end({ object: this.#plan.renderer.stored(), segment })
+    if (!isDiscarded) return entry.end({ object: this.#renderer.stored(), segment })
     await entry.discard()
     return 'discarded' as const
   }
