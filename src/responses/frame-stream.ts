@@ -43,6 +43,7 @@ export function streamFrames(
 class FrameStream extends PullIterator<string> implements LogReader {
   position: number
   readonly #source: FrameSource
+  readonly #log: EventLog
   readonly #signal: AbortSignal
   readonly #deps: FrameStreamDeps & { onDetach(): void }
   readonly #onAbort = () => this.#leave()
@@ -60,6 +61,7 @@ class FrameStream extends PullIterator<string> implements LogReader {
     super()
     this.position = startingAfter
     this.#source = source
+    this.#log = source.log
     this.#signal = signal
     this.#deps = deps
     source.log.attach(this)
@@ -80,11 +82,11 @@ class FrameStream extends PullIterator<string> implements LogReader {
 
   moveTo(position: number): void {
     this.position = position
-    this.#source.log.readerMoved()
+    this.#log.readerMoved()
   }
 
   protected onPull() {
-    const { log } = this.#source
+    const log = this.#log
     const hasFrames = !log.isHeld && log.last > this.position
     if (hasFrames || log.ended !== null || !this.#isAttached) {
       queueMicrotask(() => this.#deliver())
@@ -102,13 +104,12 @@ class FrameStream extends PullIterator<string> implements LogReader {
       this.emitEnd(null)
       return
     }
-    const { log } = this.#source
-    const step = log.read(this.position)
+    const step = this.#log.read(this.position)
     if (step === 'evicted') void this.#readStored()
     else if (step !== null) {
       this.moveTo(step.last)
       this.emit(step.frames)
-    } else if (log.ended !== null) this.#end()
+    } else if (this.#log.ended !== null) this.#end()
   }
 
   async #readStored(): Promise<void> {
@@ -147,7 +148,7 @@ class FrameStream extends PullIterator<string> implements LogReader {
   #end() {
     this.#detach()
     try {
-      const frames = terminalFrames(this.#source.log, this.position, this.#deps)
+      const frames = terminalFrames(this.#log, this.position, this.#deps)
       if (frames === '') this.emitEnd(null)
       else this.emit(frames)
     } catch (error) {
@@ -164,7 +165,7 @@ class FrameStream extends PullIterator<string> implements LogReader {
     if (!this.#isAttached) return
     this.#isAttached = false
     this.#signal.removeEventListener('abort', this.#onAbort)
-    this.#source.log.detach(this)
+    this.#log.detach(this)
     this.#deps.onDetach()
   }
 }
