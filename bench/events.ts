@@ -11,6 +11,7 @@ import type { LoadJob } from './support/load-job.ts'
 import { numberIn, oneOf, type RunOptions, readRunOptions, runFlags } from './support/options.ts'
 import { pacedJob, slackMs, streamJob, tokensPerSecond } from './support/paced-streams.ts'
 import { type Pair, pairNames, quickPairs, readPairs, storedTarget } from './support/pairs.ts'
+import { type Peer, peerOption, readPeers, startPeers } from './support/peers.ts'
 import { barePlan } from './support/plan.ts'
 import { treeMemoryBytes } from './support/process-tree.ts'
 import { printFaults, writeResult } from './support/report.ts'
@@ -27,7 +28,8 @@ export const summary =
   'CPU per stream event, from one stream to thousands and unpaced, compared with nginx and the floor of the runtime, by thread.'
 export const usage =
   `[--quick] [--pair ${pairNames.join(',')}] [--part all|paced|flat] [--streams 1,100,400] ` +
-  '[--spread] [--store] [--database postgres://…] [--log-level info] [--set key=value]… [--json FILE]'
+  '[--spread] [--store] [--peer portkey=FOLDER] [--peer NAME=http://127.0.0.1:PORT] ' +
+  '[--upstream-port N] [--database postgres://…] [--log-level info] [--set key=value]… [--json FILE]'
 
 type Pace = {
   readonly rounds: number
@@ -68,6 +70,8 @@ type Options = RunOptions & {
   readonly isSpread: boolean
   /** Each load of Responses streams is measured with stored responses, too. */
   readonly isStoredToo: boolean
+  readonly peers: readonly Peer[]
+  readonly upstreamPort: number
   readonly logLevel: string
 }
 
@@ -75,15 +79,17 @@ export async function run(args: readonly string[]): Promise<number> {
   const options = readOptions(args)
   requireDescriptors(Math.max(...options.loads.map(({ streams }) => streams)))
   const pace = options.quick ? quickPace : fullPace
-  const upstreamPort = await startMockUpstream(mockLifetimeS)
+  const upstreamPort = await startMockUpstream(mockLifetimeS, options.upstreamPort)
   const plain = await startPlainTargets({ ...options, upstreamPort })
   const floor = await startFloorTarget({ ...options, upstreamPort })
-  const gateways = [...floor, ...(await startSluice(options, upstreamPort))]
+  const peers = await startPeers(options.peers, upstreamPort)
+  const gateways = [...floor, ...(await startSluice(options, upstreamPort)), ...peers]
   for (const target of gateways) await warmUpTarget(target, pace, options)
   const proxies = plain.filter(({ name }) => name === 'nginx')
   const results = await runRounds([...proxies, ...gateways], pace, options)
 
-  console.log(`\n${formatEvents(results, options.pairs)}`)
+  const peerNames = options.peers.map(({ name }) => name)
+  console.log(`\n${formatEvents(results, options.pairs, peerNames)}`)
   const isWhole = printFaults(
     results.map(({ load, target, protocol, report }) => ({
       where: `${target}, ${protocol}, ${formatLoad(load)}`,
@@ -113,12 +119,15 @@ function readOptions(args: readonly string[]): Options {
       streams: { type: 'string' },
       spread: { type: 'boolean', default: false },
       store: { type: 'boolean', default: false },
+      peer: peerOption,
+      'upstream-port': { type: 'string', default: '0' },
       'log-level': { type: 'string', default: 'info' },
     },
   })
   const { paced, flat } = values.quick ? quickPace : fullPace
   const part = oneOf(values.part, { name: 'part', words: ['all', 'paced', 'flat'] })
   const bounds = { name: 'streams', from: 1, to: streamsMax }
+  const port = { name: 'upstream-port', from: 0, to: 65_535 }
   const streams = values.streams?.split(',').map((text) => Math.round(numberIn(text, bounds)))
   return {
     ...readRunOptions(values),
@@ -129,6 +138,8 @@ function readOptions(args: readonly string[]): Options {
     ],
     isSpread: values.spread,
     isStoredToo: values.store,
+    peers: readPeers(values.peer),
+    upstreamPort: numberIn(values['upstream-port'], port),
     logLevel: values['log-level'],
   }
 }

@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util'
 import { type ThreadGroup, threadGroupOf } from './support/cpu-use.ts'
 import { runLoad, startMockUpstream } from './support/load.ts'
 import type { LoadJob, LoadReport } from './support/load-job.ts'
-import { readRunOptions, runFlags, UsageError } from './support/options.ts'
+import { oneOf, readRunOptions, runFlags, UsageError } from './support/options.ts'
 import { pacedJob, slackMs, tokensPerSecond } from './support/paced-streams.ts'
 import { formatPair, type Pair, pairNames, quickPairs, readPairs } from './support/pairs.ts'
 import { barePlan } from './support/plan.ts'
@@ -25,7 +25,7 @@ import { fullWarmUp, quickWarmUp, warmUp } from './support/warm-up.ts'
 export const summary =
   'Where the CPU time of an event, a request and a new stream is spent: kernel, runtime, our code (needs perf).'
 export const usage =
-  `[--quick] [--pair ${pairNames.join(',')}] [--database postgres://…] [--set key=value]… ` +
+  `[--quick] [--pair ${pairNames.join(',')}] [--part all|events|requests] [--database postgres://…] [--set key=value]… ` +
   '[--json FILE]'
 
 /** What a sample was taken in. */
@@ -39,6 +39,7 @@ const layers: readonly { readonly layer: Layer; readonly title: string }[] = [
 ]
 
 type Work = {
+  readonly part: 'events' | 'requests'
   readonly title: string
   readonly warmUp: (target: Target) => LoadJob
   readonly job: (target: Target) => LoadJob
@@ -81,6 +82,7 @@ const pacedStreams = (target: Target): LoadJob =>
 
 const works: readonly Work[] = [
   {
+    part: 'events',
     title: `event, ${streams} streams at ${tokensPerSecond}/s`,
     // Streams of a second, repeated: a paced stream lasts for its window.
     warmUp: (target) => ({
@@ -93,12 +95,14 @@ const works: readonly Work[] = [
     units: ({ window }) => window.tokens,
   },
   {
+    part: 'requests',
     title: `request, not streamed, 20 tokens, ${connections} clients`,
     warmUp: (target) => requests(target, { stream: false, tokens: 20 }),
     job: (target) => requests(target, { stream: false, tokens: 20 }),
     units: ({ window }) => window.requests,
   },
   {
+    part: 'requests',
     title: `request, streamed, 2 tokens, ${connections} clients`,
     warmUp: (target) => requests(target, { stream: true, tokens: 2 }),
     job: (target) => requests(target, { stream: true, tokens: 2 }),
@@ -118,8 +122,15 @@ type Result = {
 export async function run(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({
     args: [...args],
-    options: { ...runFlags, pair: { type: 'string' } },
+    options: {
+      ...runFlags,
+      pair: { type: 'string' },
+      part: { type: 'string', default: 'all' },
+    },
   })
+  const parts = ['all', 'events', 'requests'] as const
+  const part = oneOf(values.part, { name: 'part', words: parts })
+  const chosen = works.filter((work) => part === 'all' || work.part === part)
   const options = readRunOptions(values)
   const pairs = readPairs(values.pair, quickPairs)
   if (Bun.which('perf') === null) throw new UsageError('perf is not installed (linux-perf)')
@@ -131,13 +142,13 @@ export async function run(args: readonly string[]): Promise<number> {
   const targets = [...proxies, ...floor, ...gateways]
   const pace = options.quick ? quickWarmUp : fullWarmUp
   for (const target of [...floor, ...gateways]) {
-    const jobs = works.map((work) => work.warmUp(target))
+    const jobs = chosen.map((work) => work.warmUp(target))
     console.log(`${target.name}, ${target.protocol}: ${await warmUp(jobs, pace)}`)
   }
   const results: Result[] = []
   const roundsMax = options.quick ? rounds.quick : rounds.full
   for (let round = 0; round < roundsMax; round++) {
-    for (const work of works) {
+    for (const work of chosen) {
       for (const target of inTurn(targets, round)) {
         const pair = `${target.protocol} ${target.upstream}`
         const profile = await measure(work, target)
@@ -146,7 +157,8 @@ export async function run(args: readonly string[]): Promise<number> {
     }
     console.log(`round ${round + 1} of ${roundsMax} is done`)
   }
-  console.log(`\n${pairs.map((pair) => formatPairTables(pair, results)).join('\n\n')}`)
+  const tables = pairs.flatMap((pair) => chosen.map((work) => formatWork(pair, work, results)))
+  console.log(`\n${tables.join('\n\n')}`)
   writeResult('profile', options, { results })
   return 0
 }
@@ -208,10 +220,6 @@ function layerOf(group: ThreadGroup, object: string): Layer {
   if (group === 'JIT' || group === 'GC') return 'helpers'
   if (object.startsWith('[kernel')) return 'kernel'
   return object.startsWith('[JIT]') || object.startsWith('//anon') ? 'compiled' : 'native'
-}
-
-function formatPairTables(pair: Pair, results: readonly Result[]): string {
-  return works.map((work) => formatWork(pair, work, results)).join('\n\n')
 }
 
 function formatWork(pair: Pair, { title }: Work, results: readonly Result[]): string {

@@ -1,5 +1,6 @@
 import { cpuUsPer, splitCells, splitHeader } from './cpu-split.ts'
 import { belongsToPair, formatPair, type Pair, storedTarget, type TargetResult } from './pairs.ts'
+import { peerNote } from './peers.ts'
 import { ratios, valuesByRound } from './rounds.ts'
 import { formatSpread, formatTable, median } from './table.ts'
 
@@ -18,13 +19,18 @@ const budgetStreams = 400
 /** Minimum streams for a meaningful memory metric. */
 const streamsForMemory = 100
 
-export function formatEvents(results: readonly EventsResult[], pairs: readonly Pair[]): string {
+export function formatEvents(
+  results: readonly EventsResult[],
+  pairs: readonly Pair[],
+  peerNames: readonly string[],
+): string {
   const tables = pairs.flatMap((pair) => [
-    cpuTable(results, pair),
+    cpuTable(results, pair, pair.upstream === 'chat' ? peerNames : []),
     paceTable(results, pair),
     ...storedTable(results, pair),
   ])
-  return [...tables, splitTable(results, pairs)].join('\n\n')
+  const notes = peerNames.length === 0 ? [] : [peerNote]
+  return [...tables, splitTable(results, pairs), ...notes].join('\n\n')
 }
 
 export function formatLoad({ streams, tokensPerSecond }: StreamLoad): string {
@@ -32,10 +38,12 @@ export function formatLoad({ streams, tokensPerSecond }: StreamLoad): string {
   return `${streams === 1 ? '1 stream' : `${streams} streams`} ${pace}`
 }
 
-function cpuTable(results: readonly EventsResult[], pair: Pair): string {
+function cpuTable(results: readonly EventsResult[], pair: Pair, peers: readonly string[]): string {
   const header = [
     `${formatPair(pair)}: CPU per event, µs`,
-    ...['nginx', 'floor', 'Sluice', 'floor / nginx', 'Sluice / nginx', 'budget'],
+    ...['nginx', 'floor', 'Sluice', 'floor / nginx', 'Sluice / nginx'],
+    ...peers.map((name) => `${name} *`),
+    'budget',
   ]
   const rows = loadsIn(results).map((load) => {
     const of = (target: string) => cpuByRound(results, { pair, load, target })
@@ -44,6 +52,7 @@ function cpuTable(results: readonly EventsResult[], pair: Pair): string {
       formatLoad(load),
       ...[nginx, floor, sluice].map((values) => formatSpread([...values.values()], 2)),
       ...[floor, sluice].map((values) => formatSpread(ratios(values, nginx), 2)),
+      ...peers.map((name) => formatSpread([...of(name).values()], 2)),
       budgetOf(pair, load),
     ]
   })

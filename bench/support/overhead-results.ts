@@ -1,5 +1,6 @@
 import { cpuUsPer, splitCells, splitHeader } from './cpu-split.ts'
 import { belongsToPair, formatPair, type Pair, type TargetResult } from './pairs.ts'
+import { peerNote } from './peers.ts'
 import { differences, type RoundValues, ratios, valuesByRound } from './rounds.ts'
 import { formatSpread, formatTable } from './table.ts'
 
@@ -38,10 +39,6 @@ const budgets: ReadonlyMap<string, string> = new Map([
   ['stored, 20 tokens, 64 clients', '≤ 2 × not stored'],
   ['models, 64 clients', '≤ 5 × nginx'],
 ])
-
-const peerNote =
-  '* A peer passes chat completions on as chat completions; it translates nothing, and its client ' +
-  'reads what the upstream sent.'
 
 /** Per pair: latency, CPU and throughput; then CPU by thread. */
 export function formatResults(

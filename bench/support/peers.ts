@@ -18,6 +18,11 @@ export type Peer = { readonly name: string; readonly place: string }
 
 export const peerOption = { type: 'string', multiple: true, default: [] as string[] } as const
 
+/** Below tables with peers, whose names have a star. */
+export const peerNote =
+  '* A peer passes chat completions on as chat completions; it translates nothing, and its client ' +
+  'reads what the upstream sent.'
+
 const startDeadlineMs = 20_000
 const portkeyProgram = 'node_modules/@portkey-ai/gateway/build/start-server.js'
 /** Peers require some credential to forward. */
