@@ -44,6 +44,8 @@ type Work = {
   readonly warmUp: (target: Target) => LoadJob
   readonly job: (target: Target) => LoadJob
   readonly units: (report: LoadReport) => number
+  /** Only Sluice stores responses. */
+  readonly isStored?: true
 }
 
 type Profile = Readonly<Record<Layer, number>>
@@ -80,19 +82,29 @@ const requests = (target: Target, { stream, tokens }: { stream: boolean; tokens:
 const pacedStreams = (target: Target): LoadJob =>
   pacedJob(streams, target, { pace: { settleMs, windowMs }, isSpread: false })
 
+/** Streams of a second, repeated: a paced stream lasts for its window. */
+const repeatedStreams = (target: Target): LoadJob => ({
+  ...pacedStreams(target),
+  connections: 100,
+  mode: 'repeat',
+  plans: [{ ...barePlan, tokens: tokensPerSecond, tokensPerSecond }],
+})
+
 const works: readonly Work[] = [
   {
     part: 'events',
     title: `event, ${streams} streams at ${tokensPerSecond}/s`,
-    // Streams of a second, repeated: a paced stream lasts for its window.
-    warmUp: (target) => ({
-      ...pacedStreams(target),
-      connections: 100,
-      mode: 'repeat',
-      plans: [{ ...barePlan, tokens: tokensPerSecond, tokensPerSecond }],
-    }),
+    warmUp: repeatedStreams,
     job: pacedStreams,
     units: ({ window }) => window.tokens,
+  },
+  {
+    part: 'events',
+    title: `event of a stored stream, ${streams} at ${tokensPerSecond}/s`,
+    warmUp: (target) => ({ ...repeatedStreams(target), store: true }),
+    job: (target) => ({ ...pacedStreams(target), store: true }),
+    units: ({ window }) => window.tokens,
+    isStored: true,
   },
   {
     part: 'requests',
@@ -109,6 +121,11 @@ const works: readonly Work[] = [
     units: ({ window }) => window.requests,
   },
 ]
+
+/** Whether it can be measured with a target. */
+function suits({ isStored }: Work, { name, protocol }: Target): boolean {
+  return isStored !== true || (name === 'Sluice' && protocol === 'responses')
+}
 
 type Result = {
   readonly round: number
@@ -135,21 +152,25 @@ export async function run(args: readonly string[]): Promise<number> {
   const pairs = readPairs(values.pair, quickPairs)
   if (Bun.which('perf') === null) throw new UsageError('perf is not installed (linux-perf)')
   const upstreamPort = await startMockUpstream(mockLifetimeS)
-  const started = { ...options, pairs, upstreamPort, logLevel: 'info' }
+  // A stored stream ends with its client here, or it would run during the next load.
+  const settings = [...options.settings, 'responses.abandon_ms=0']
+  const started = { ...options, settings, pairs, upstreamPort, logLevel: 'info' }
   const proxies = (await startPlainTargets(started)).filter(({ pid }) => pid !== null)
   const floor = await startFloorTarget(started)
   const gateways = await startGatewayTargets(started)
   const targets = [...proxies, ...floor, ...gateways]
   const pace = options.quick ? quickWarmUp : fullWarmUp
   for (const target of [...floor, ...gateways]) {
-    const jobs = chosen.map((work) => work.warmUp(target))
+    const suitable = chosen.filter((work) => suits(work, target))
+    const jobs = suitable.map((work) => work.warmUp(target))
     console.log(`${target.name}, ${target.protocol}: ${await warmUp(jobs, pace)}`)
   }
   const results: Result[] = []
   const roundsMax = options.quick ? rounds.quick : rounds.full
   for (let round = 0; round < roundsMax; round++) {
     for (const work of chosen) {
-      for (const target of inTurn(targets, round)) {
+      const suitable = targets.filter((target) => suits(work, target))
+      for (const target of inTurn(suitable, round)) {
         const pair = `${target.protocol} ${target.upstream}`
         const profile = await measure(work, target)
         results.push({ round, work: work.title, target: target.name, pair, profile })
@@ -157,7 +178,11 @@ export async function run(args: readonly string[]): Promise<number> {
     }
     console.log(`round ${round + 1} of ${roundsMax} is done`)
   }
-  const tables = pairs.flatMap((pair) => chosen.map((work) => formatWork(pair, work, results)))
+  const tables = pairs.flatMap((pair) =>
+    chosen
+      .filter(({ isStored }) => isStored !== true || pair.client === 'responses')
+      .map((work) => formatWork(pair, work, results)),
+  )
   console.log(`\n${tables.join('\n\n')}`)
   writeResult('profile', options, { results })
   return 0
